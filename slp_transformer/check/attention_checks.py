@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Inputs, Mistakes, check, option_for_mistake
@@ -16,6 +17,18 @@ SCALES = (
     "d_k**1/2: Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.",
     "rounded root: √d_k is rounded to a whole number: divide by d_k**0.5, without int or //.",
     "multiplied by the root: The scores are multiplied by √d_k instead of divided.",
+)
+
+
+# Those of `attention` that every head can make.
+OF_EVERY_HEAD = (
+    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
+    "scaled by √(d_k·d_v): The scores are divided by √(d_k·d_v); divide by √d_k alone.",
+    "scaled after softmax: The division by √d_k comes after the softmax, not before it.",
+    "values scaled: The result, or V, is divided by √d_k as well; only the scores should be.",
+    "cosines: Queries and keys are divided by their norms, so that the scores are cosines; the "
+    "scores are dot products, divided by √d_k.",
+    "scaled cosines: Queries and keys are divided by their norms first; leave them as they are.",
 )
 
 
@@ -61,6 +74,8 @@ def _softmax_cases() -> list[Inputs]:
     lambda scores: (sizes := scores.abs()) / sizes.sum(-1, keepdim=True),
     "ReLU for exp: Scores below 0 are cut, and there is no exp: take the shares of exp.",
     lambda scores: (cut := scores.relu()) / cut.sum(-1, keepdim=True),
+    "squares: The shares are those of the squares; take them of exp.",
+    lambda scores: (squares := scores.square()) / squares.sum(-1, keepdim=True),
     "standardized: The scores are brought to mean 0 and deviation 1 before exp; leave their scale.",
     lambda scores: (
         (scores - scores.mean(-1, keepdim=True)) / (scores.std(-1, keepdim=True) + 1e-6)
@@ -267,6 +282,21 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     *SCALES,
     "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
     lambda Q, K, V, mask, solve: solve(Q * (Q.shape[-1] / V.shape[-1]) ** 0.5, K, V, mask),
+    "scaled by √(d_k·d_v): The scores are divided by √(d_k·d_v); divide by √d_k alone.",
+    lambda Q, K, V, mask, solve: solve(Q / V.shape[-1] ** 0.5, K, V, mask),
+    "cosines: Queries and keys are divided by their norms, so that the scores are cosines; the "
+    "scores are dot products, divided by √d_k.",
+    lambda Q, K, V, mask, solve: solve(
+        F.normalize(Q, dim=-1) * Q.shape[-1] ** 0.5, F.normalize(K, dim=-1), V, mask
+    ),
+    "scaled cosines: Queries and keys are divided by their norms first; leave them as they are.",
+    lambda Q, K, V, mask, solve: solve(F.normalize(Q, dim=-1), F.normalize(K, dim=-1), V, mask),
+    "all entries: The softmax is taken of the whole matrix; each row should sum to 1.",
+    lambda Q, K, V, mask: (
+        (Q @ K.mT / Q.shape[-1] ** 0.5 + mask).flatten(-2).softmax(-1).view(*mask.shape) @ V
+    ),
+    "causal as well: The future is hidden beside what the mask hides: add the mask alone.",
+    lambda Q, K, V, mask, solve: solve(Q, K, V, mask + torch.full_like(mask, -INF).triu(1)),
     "scaled by √N: The scores are divided by the root of the number of tokens, not √d_k.",
     lambda Q, K, V, mask, solve: solve(Q * (Q.shape[-1] / Q.shape[-2]) ** 0.5, K, V, mask),
     "scaled by √N (keys): …",
@@ -278,6 +308,12 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     "causal in any case (square): …",  # which stops where there are more keys than queries
     lambda Q, K, V, mask, solve: solve(Q, K, V, torch.full((len(Q), len(Q)), -INF).triu(1)),
     "mask = 0: The mask is not used: each query sees every key, including later ones.",
+    "equal weights [Q = 0]: All visible keys get the same weight; the weights are the softmax of "
+    "the scores.",
+    "weak mask: A finite number stands for −∞: hidden keys keep some weight.",
+    lambda Q, K, V, mask, solve: solve(Q, K, V, mask.clamp(min=-1)),
+    "weak mask (−10): …",
+    lambda Q, K, V, mask, solve: solve(Q, K, V, mask.clamp(min=-10)),
     "mask after softmax: The mask comes after the softmax: a row no longer sums to 1.",
     lambda Q, K, V, mask, solve: (
         solve(Q, K, torch.eye(K.shape[-2]).to(K), torch.zeros_like(mask)).where(mask == 0, 0) @ V
@@ -298,7 +334,7 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     "K transposed: K is not transposed: the scores should be Q Kᵀ.",
     "the weights [no @ V]: It returns the weights; return the weights times V.",
     "scaled after softmax: The division by √d_k comes after the softmax, not before it.",
-    lambda Q, K, V, mask, solve: solve(Q * Q.shape[1] ** 0.5, K, V, mask) / Q.shape[1] ** 0.5,
+    lambda Q, K, V, mask, solve: solve(Q * Q.shape[-1] ** 0.5, K, V, mask) / Q.shape[-1] ** 0.5,
     "values scaled: The result, or V, is divided by √d_k as well; only the scores should be.",
     lambda K, right: right / K.shape[-1] ** 0.5,
     accepted=("nothing seen is NaN",),

@@ -19,11 +19,16 @@ def _large_epsilons() -> list[str | Formula]:
     for eps in (0.1, 0.01, 1e-3):
         sentence = "ε is too large: the book has none, and PyTorch's is 1e-5, under the root."
         table += [f"large ε ({eps:g}): …" if table else f"large ε: {sentence}"]
-        table.append(_norm_with(eps))
+        table += [_norm_with(eps), f"large ε ({eps:g}, outside): …", _norm_with(eps, outside=True)]
     return table
 
 
-def _norm_with(eps: float) -> Formula:
+def _norm_with(eps: float, outside: bool = False) -> Formula:
+    if outside:
+        return lambda x, gamma, beta: (
+            gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, correction=0, keepdim=True) + eps)
+            + beta
+        )
     return lambda x, gamma, beta: F.layer_norm(x, x.shape[-1:], gamma, beta, eps)
 
 
@@ -126,6 +131,16 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     "gain summed (γ first): …",
     lambda x, gamma, beta, solve: gamma @ solve(x, torch.ones_like(gamma), 0 * beta) + beta,
     *_large_epsilons(),
+    "multiplied by σ: The row is multiplied by σ; divide by it.",
+    lambda x, gamma, beta: (
+        gamma * (x - x.mean(-1, keepdim=True)) * x.std(-1, correction=0, keepdim=True) + beta
+    ),
+    "one more in the variance: The variance divides by d + 1; it should divide by d.",
+    lambda x, gamma, beta, solve: solve(x, gamma * (1 + 1 / x.shape[-1]) ** 0.5, beta),
+    "μ too late: μ is subtracted after the division by σ; subtract it before.",
+    lambda x, gamma, beta: (
+        gamma * (x / x.std(-1, correction=0, keepdim=True) - x.mean(-1, keepdim=True)) + beta
+    ),
     "median: The median is subtracted; subtract the mean.",
     lambda x, gamma, beta: (
         gamma
@@ -187,6 +202,8 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Inputs]:
     "softplus [softplus for relu]: This uses softplus, log(1 + exp); the equation has ReLU.",
     "squared: The ReLU is squared; use it as it is.",
     lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1 + b_1) ** 2 @ W_2 + b_2,
+    "ReLU of x: ReLU is applied to x; apply it to x W_1 + b_1.",
+    lambda x, W_1, b_1, W_2, b_2: (torch.relu(x) @ W_1 + b_1) @ W_2 + b_2,
     "cut above: Numbers above 0 are cut; ReLU cuts those below 0.",
     lambda x, W_1, b_1, W_2, b_2: (x @ W_1 + b_1).clamp(max=0) @ W_2 + b_2,
     sizes_from_module=lambda shapes, module: dict(
@@ -359,6 +376,9 @@ def _block_cases() -> list[Inputs]:
     "then + X: X is added twice: T³ (O) contains it already.",
     "halves swapped: The feedforward half comes before attention's.",
     lambda X, attention, ffn, norm_1, norm_2: (O := (X + ffn(norm_2(X)))) + attention(norm_1(O)),
+    "ffn on attention alone: The feedforward layer reads attention's output alone; it should read "
+    "T³ (O), which has X as well.",
+    lambda X, attention, ffn, norm_1, norm_2: X + (T := attention(norm_1(X))) + ffn(norm_2(T)),
     "norm after the sublayer: The norm comes after the sublayer; it comes before.",
     lambda X, attention, ffn, norm_1, norm_2: (O := X + norm_1(attention(X))) + norm_2(ffn(O)),
 )

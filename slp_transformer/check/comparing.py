@@ -123,6 +123,24 @@ def has_new_nan(right: Any, found: Any) -> bool:
     return bool(found.isnan().any() and not right.isnan().any())
 
 
+def differing_indices(found: list[Any], right: list[Any]) -> list[int]:
+    """Return which answers differ from the right ones."""
+    pairs = zip(found, right, strict=True)
+    return [i for i, (answer, one) in enumerate(pairs) if not answers_agree(answer, one)]
+
+
+def count_differences(found: list[Any], right: list[Any]) -> tuple[int, int]:
+    """Count the answers that differ, and those that have NaN where the right one has not."""
+    wrong = differing_indices(found, right)
+    answered = [i for i in wrong if not isinstance(found[i], RaisedError)]
+    return len(wrong), sum(has_new_nan(right[i], found[i]) for i in answered)
+
+
+def is_all_nan(answer: Any) -> bool:
+    """Tell if an answer has no number in it at all."""
+    return all(map(is_all_nan, answer)) if isinstance(answer, tuple) else bool(answer.isnan().all())
+
+
 def describe_relation(
     expected: Sequence[Any], actual: Sequence[Any], cases: Sequence[dict[str, Any]] = ()
 ) -> str | None:

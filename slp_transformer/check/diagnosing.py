@@ -37,13 +37,16 @@ from slp_transformer.check.comparing import (
     MAX_SHOWN_IN_ALL,
     NotNumeric,
     answers_agree,
+    count_differences,
     count_numbers,
     describe_relation,
     describe_shape,
+    differing_indices,
     format_difference,
     format_value,
     has_floats_for_integers,
     has_new_nan,
+    is_all_nan,
     squeezed_shape,
     to_comparable,
 )
@@ -276,12 +279,12 @@ class Check:
             return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
         # Of what may differ without being wrong, go by what explains most.
         rights = [right, *([self.expected_answer(c, way) for c in cases] for way in self.accepted)]
-        right = min(rights, key=lambda one: len(_differing_indices(found, one)))
-        wrong, numbers = _differing_indices(found, right), list(range(len(cases)))
+        right = min(rights, key=lambda one: count_differences(found, one))
+        wrong, numbers = differing_indices(found, right), list(range(len(cases)))
         if any(not isinstance(cases[j], RareCase) for j in wrong):
             numbers = [j for j, case in enumerate(cases) if not isinstance(case, RareCase)]
             cases, found, right = ([one[j] for j in numbers] for one in (cases, found, right))
-            wrong = _differing_indices(found, right)
+            wrong = differing_indices(found, right)
         if not wrong and self._has_floats_for_integers(answers, cases):
             kinds = "expected  integers", "yours     floats"
             shown_case = (self._format_inputs(cases[0]), *kinds)
@@ -296,15 +299,19 @@ class Check:
         if len(again) == REPEATS and not all(answers_agree(again[0], one) for one in again):
             text = "It gives different answers to the same inputs: is something in it random?"
             return Verdict(False, text, (self._format_inputs(cases[i]),))
-        shown = any(not has_new_nan(right[i], found[i]) for i in answered)
+        shown = any(not (has_new_nan(right[i], found[i]) or is_all_nan(found[i])) for i in answered)
         general: dict[str, Slip | Variant] = self.slips | self.variants
         sentences = {name: one.sentence for name, one in general.items()} | self.mistakes
         names: list[tuple[str, ...]] = [(name,) for name in self.mistakes]
         if shown:  # an error or NaN alone may come from anywhere
-            names += [(n,) for n in [*self.variants, *self.slips] if n not in self.mistakes]
+            others = sorted([*self.variants, *self.slips], key=lambda n: general[n].is_of_part)
+            names += [(n,) for n in others if n not in self.mistakes]
             slips = {name for name, one in self.synonyms.items() if one in self.slips}
             lone = self._lone_formulas | slips
             pairs = [two for two in combinations(self.mistakes, 2) if not lone.issuperset(two)]
+            # Two mistakes of one part, such as two divisors of the scores, exclude each other.
+            starts = {name: sentence.split()[:4] for name, sentence in self.mistakes.items()}
+            pairs = [(one, other) for one, other in pairs if starts[one] != starts[other]]
             names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
             if self._mistakes_explain(mistakes, cases, found):
@@ -384,12 +391,6 @@ class Check:
             for name, value in case.items()
         )
         return "for       " + "  ".join(parts)
-
-
-def _differing_indices(found: list[Any], right: list[Any]) -> list[int]:
-    """Return which answers differ from the right ones."""
-    pairs = zip(found, right, strict=True)
-    return [i for i, (answer, one) in enumerate(pairs) if not answers_agree(answer, one)]
 
 
 def _may_overflow(case: Case) -> bool:

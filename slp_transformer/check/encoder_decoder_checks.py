@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.attention_checks import SCALES, attention
+from slp_transformer.check.attention_checks import OF_EVERY_HEAD, SCALES, attention
 from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
 from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
@@ -48,10 +48,13 @@ def _cross_cases() -> list[Inputs]:
     lambda X, H_enc, W_Q, W_K, W_V, solve: solve(
         X, H_enc, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V
     ),
-    "scaled by √d_v: The scores are divided by √d_v; divide by √d_k.",
+    *OF_EVERY_HEAD,
+    "all entries: The softmax is taken of the whole matrix; each row should sum to 1.",
     "weights [no @ V]: These are the attention weights; multiply them by the values.",
     "residual: The values of X are added; the block adds the stream, the head does not.",
     lambda X, W_V, right: X @ W_V + right,
+    "equal weights [X = 0]: All tokens of the source get the same weight; the weights are the "
+    "softmax of the scores.",
     "both read: Keys and values come from both streams; cross-attention reads H_enc alone.",
     lambda X, H_enc, W_Q, W_K, W_V, solve: solve(X, torch.cat([H_enc, X]), W_Q, W_K, W_V),
     "scaled by √n: The scores are divided by the root of the number of the source's tokens; "
@@ -192,6 +195,7 @@ def decoder_block(
 
 def _beam_cases() -> list[Inputs]:
     given = [vector(0.5, 0.25), vector(0.5), vector(0.9, 0.1, 0.5, 0.3)]
+    given += [vector(0.7, 0.2, 0.05, 0.4, 0.9), vector(0.1, 0.3, 0.8)]
     given.append(torch.full((60,), -2.0).exp())  # whose product underflows
     return [(p.log(),) for p in given]
 
@@ -217,8 +221,26 @@ def _beam_cases() -> list[Inputs]:
     lambda log_probabilities: log_probabilities.sum().exp() / len(log_probabilities),
     "root of the length: The sum is divided by the root of the length; divide by the length.",
     lambda log_probabilities: log_probabilities.sum() / len(log_probabilities) ** 0.5,
+    "penalty of 2016: The length goes through a penalty, ((5 + T)/6)^α; divide by the length.",
+    lambda log_probabilities: log_probabilities.sum() / ((5 + len(log_probabilities)) / 6) ** 0.6,
+    "penalty of 2016 (0.65): …",
+    lambda log_probabilities: log_probabilities.sum() / ((5 + len(log_probabilities)) / 6) ** 0.65,
+    "penalty of 2016 (0.7): …",
+    lambda log_probabilities: log_probabilities.sum() / ((5 + len(log_probabilities)) / 6) ** 0.7,
+    "penalty of 2016 (1): …",
+    lambda log_probabilities: log_probabilities.sum() / ((5 + len(log_probabilities)) / 6),
+    "power of the length: A power of the length is taken; divide by the length itself.",
+    lambda log_probabilities: log_probabilities.sum() / len(log_probabilities) ** 0.6,
+    "power of the length (0.7): …",
+    lambda log_probabilities: log_probabilities.sum() / len(log_probabilities) ** 0.7,
     "smallest of all: This is the log probability of the least probable word; take their mean.",
     lambda log_probabilities: log_probabilities.min(),
+    "last alone: This is the last word's log probability; take the mean of all.",
+    lambda log_probabilities: log_probabilities[-1],
+    "largest: This is the log probability of the most probable word; take their mean.",
+    lambda log_probabilities: log_probabilities.max(),
+    "length squared: The sum is divided by the square of the length; divide by the length.",
+    lambda log_probabilities: log_probabilities.sum() / len(log_probabilities) ** 2,
     "median: This is the median; take the mean.",
     lambda log_probabilities: log_probabilities.median(),
     "perplexity: This is the perplexity, exp of minus the mean; return the mean itself.",

@@ -197,6 +197,8 @@ def _head_cases() -> list[Inputs]:
     lambda heads, right: right * len(heads) / (len(heads) - 1),
     "mean: Head c is replaced by its mean over the tokens; replace it by 0.",
     lambda heads, W_O, c, right: right + heads[c].mean(0) @ W_O.chunk(len(heads))[c],
+    "ones: Head c is set to 1; set it to 0.",
+    lambda heads, W_O, c, right: right + W_O.chunk(len(heads))[c].sum(0),
     "mean of the heads: Head c is replaced by the mean of all heads; replace it by 0.",
     lambda heads, W_O, c, right: right + heads.mean(0) @ W_O.chunk(len(heads))[c],
     "joined by reshape: A reshape alone mixes tokens: transpose first, so that a token's heads "
@@ -279,6 +281,12 @@ def _copying_cases() -> list[Inputs]:
     lambda E, W_V, W_O: (
         (E @ W_V @ W_O @ E.T).abs().argmax(-1).eq(torch.arange(len(E))).to(E).mean()
     ),
+    "mean of the diagonal: This is the mean of the tokens' own numbers; count the tokens for which "
+    "it is the largest of the row.",
+    lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).diagonal().mean(),
+    "above the mean: A token counts if its own number is above the mean of its row; it should be "
+    "the largest.",
+    lambda E, W_V, W_O: (words := E @ W_V @ W_O @ E.T).diagonal().gt(words.mean(1)).to(E).mean(),
     "no circuit: This is E Eᵀ: the head's matrices are missing.",
     lambda E: (E @ E.T).argmax(-1).eq(torch.arange(len(E))).to(E).mean(),
     "probability: This is the mean probability of the token itself; count where it is the largest.",

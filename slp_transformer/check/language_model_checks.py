@@ -115,6 +115,12 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int) -> Tensor:
     ),
     "sines only [sin for cos]: All columns are sines; every second one should be a cosine.",
     "multiplied [no minus]: The position is multiplied by the power of 10000; divide by it.",
+    "multiplied (in float32): …",
+    lambda N, d: _waves(
+        (
+            torch.arange(N)[:, None] * 10000 ** (2 * torch.arange(d // 2).float() / d)
+        ).repeat_interleave(2, 1)
+    ),
     "last pair left out: The last pair of columns is not filled: i goes up to d/2 − 1.",
     lambda d, right: right.index_fill(1, torch.tensor([d - 2, d - 1]), 0.0),
     "last position left out: The last row is not filled: positions go up to N − 1.",
@@ -309,6 +315,9 @@ def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
     lambda L, d: L * (12 * d * d + 5 * d),
     "norms and biases: Biases and norms are counted as well; count only the matrices.",
     lambda L, d: L * (12 * d * d + 9 * d),
+    "one square matrix of the feedforward layer: The feedforward layer is counted as 4d × 4d; it "
+    "has two matrices of d × 4d.",
+    lambda L, d: 20 * L * d * d,
     "wide feedforward: A matrix of the feedforward layer is d × 4d, not 4d × 4d.",
     lambda L, d: 36 * L * d * d,
     "attention per head: Each head is counted with d² per matrix; it has d × d/A, so that the "

@@ -126,6 +126,8 @@ def _loss_cases() -> list[Inputs]:
     lambda U, right: right / U.shape[-1],
     "last position counted: The sum is divided by N; only N − 1 positions have a next word.",
     lambda ids, right: right * (len(ids) - 1) / len(ids),
+    "first word not predicted: The first loss is left out: U[0] predicts ids[1].",
+    lambda U, ids, solve: solve(U[1:], ids[1:]),
     "last alone: Only the last word's loss is taken; take the mean over all that came next.",
     lambda U, ids, solve: solve(U[-2:], ids[-2:]),
 )
@@ -182,6 +184,12 @@ def _padded_cases() -> list[Inputs]:
     "divided by all words: The sum is divided by all words; the first of a text is never "
     "predicted.",
     lambda ids, pad_id, right: right * (ids[:, 1:] != pad_id).sum() / (ids != pad_id).sum(),
+    "divided by the texts: The losses are added up and divided by the number of texts; divide by "
+    "the number of words that count.",
+    lambda ids, pad_id, right: right * (ids[:, 1:] != pad_id).sum() / len(ids),
+    "divided by the positions: The losses are added up and divided by the number of all positions; "
+    "divide by the number of words that count.",
+    lambda ids, pad_id, right: right * (ids[:, 1:] != pad_id).sum() / ids.numel(),
     "overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, "
     "or subtract the largest first.",
     lambda U, ids, pad_id: (
@@ -257,6 +265,8 @@ def _masked_cases() -> list[Inputs]:
     lambda U, x, M, solve: solve(U, x, torch.tensor([i for i in range(len(x)) if i not in M])),
     "next word: Position i is compared with the next word; the masked word is its own.",
     lambda U, x, M, solve: solve(U, x.roll(-1), M),
+    "next word (or the last): …",
+    lambda U, x, M, solve: solve(U, torch.cat([x[1:], x[-1:]]), M),
     "divided by N: The sum is divided by N; divide it by the number of masked positions.",
     lambda x, M, right: right * len(M) / len(x),
     "other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run "
@@ -270,6 +280,8 @@ def _masked_cases() -> list[Inputs]:
     "logits before: The logits of position i − 1 are used; the masked word's own are at position "
     "i.",
     lambda U, x, M: -torch.log_softmax(U, -1)[M - 1, x[M]].mean(),
+    "logits before (or the first): …",
+    lambda U, x, M: -torch.log_softmax(U, -1)[(M - 1).clamp(min=0), x[M]].mean(),
     "all pairs: Each masked position is compared with all masked words; each has one of its own: "
     "log_y[M, x[M]].",
     lambda U, x, M: -U.log_softmax(-1)[M][:, x[M]].mean(),
@@ -324,6 +336,14 @@ def _perplexity_cases() -> list[Inputs]:
     lambda probabilities: (-(probabilities + 1e-12).log().mean()).exp(),
     "underflow: The product of small probabilities is rounded to 0: add logarithms instead.",
     lambda probabilities: probabilities.prod() ** (-1 / len(probabilities)),
+    "no logarithm: The logarithm is missing: average −log p.",
+    lambda probabilities: (-probabilities.mean()).exp(),
+    "harmonic mean: This is the harmonic mean of the probabilities; perplexity is exp of the mean "
+    "of −log p.",
+    lambda probabilities: 1 / (1 / probabilities).mean(),
+    "least probable: This is 1 divided by the smallest probability; take exp of the mean of "
+    "−log p.",
+    lambda probabilities: 1 / probabilities.min(),
     "first left out: The first word is left out; all of them have a probability here.",
     lambda probabilities, solve: solve(probabilities[1:]),
     "fourth root: The root is always the 4th; it is the T-th, of as many words as there are.",
@@ -375,6 +395,7 @@ def _lora_cases() -> list[Inputs]:
     lambda x, W, A, B, alpha, solve: solve(x, alpha / A.shape[1] * W, A, B, alpha),
     "r of the wrong axis: The scale divides by the size of x; r is A's number of columns.",
     lambda x, W, A, B, alpha, solve: solve(x, W, A, B, alpha * A.shape[1] / len(A)),
+    "−A: The adapter is subtracted; add it.",
     "r is d: The scale divides by B's number of columns, d; r is A's.",
     lambda x, W, A, B, alpha, solve: solve(x, W, A, B, alpha * A.shape[1] / B.shape[1]),
     "divided [sides of /]: The scale is upside down: it should be α/r.",

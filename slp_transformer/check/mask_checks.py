@@ -47,6 +47,8 @@ NOT_ADDITIVE = (
     "diagonal [0 for 1]: The diagonal is hidden as well: each token should see itself.",
     "one too late [2 for 1]: The mask begins one column too late: each token sees the next one.",
     "nothing hidden [then ReLU]: Nothing is hidden: entries with j > i should be −∞.",
+    "ones where allowed: What is visible has 1; it should have 0, since the mask is added.",
+    lambda right: right + 1,
     "next token alone: Only the next token is hidden; all later ones should be.",
     lambda N: future_mask(N).tril(1),
     "then minus: The future has +∞, so it gets all the weight: the sign is missing.",
@@ -108,6 +110,8 @@ def mask_after(N: int, held: int) -> Tensor:
     "then minus: The padding has +∞, which the softmax cannot take; it should be −∞.",
     "square: The mask has a row for each token; one row is enough for all queries.",
     lambda ids, right: right.expand(len(ids), -1),
+    "causal as well: The future is hidden as well; hide the padding alone, in one row.",
+    lambda ids, right: right + future_mask(len(ids)),
     "first left out: The first position is never hidden; padding may come first.",
     lambda right: right.index_fill(-1, torch.tensor(0), 0.0),
 )

@@ -205,6 +205,10 @@ def _step_cases() -> list[Inputs]:
     "new key alone: This is the score of the new key alone; return those of the cached keys as "
     "well.",
     lambda right: right[-1:],
+    "query one too far: The query is rotated to position n + 1; it is at n, like the new key.",
+    lambda q, k, K, rotate, solve: solve(rotate(q, 1), k, K, rotate),
+    "key one too far: The new key is rotated to position n + 1; it is at n, like the query.",
+    lambda q, k, K, rotate, solve: solve(q, rotate(k, 1), K, rotate),
     "query twice: The query is rotated twice.",
     lambda q, k, K, rotate, solve: solve(rotate(q, len(K)), k, K, rotate),
 )
@@ -238,6 +242,10 @@ def _shared_cases() -> list[Inputs]:
     lambda K, A: K.mean(0, keepdim=True).expand(A, -1, -1),
     "along tokens: The tokens are repeated; repeat the keys of whole heads.",
     lambda K, A: K.repeat_interleave(A // len(K), 1),
+    "along tokens (in turn): …",
+    lambda K, A: K.repeat(1, A // len(K), 1),
+    "along tokens (cut into heads): …",
+    lambda K, A: K.repeat_interleave(A // len(K), 1).reshape(A, K.shape[1], -1),
     "not shared: The result has G heads; it should have A.",
     lambda K: K,
     "A times [no // len(K)]: Every group is repeated A times; repeat it A/G times.",

@@ -5,14 +5,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.attention_checks import SCALES, attention
+from slp_transformer.check.attention_checks import OF_EVERY_HEAD, SCALES, attention
 from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 CAUSAL_HEADS = (
     *SCALES,
-    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
+    *OF_EVERY_HEAD,
+    "scaled by √N: The scores are divided by the root of the number of tokens, not by √d_k.",
+    "no softmax: The scores are used as weights, without softmax.",
+    "all entries: The softmax is taken of the whole matrix; each row should sum to 1.",
     "no mask [no + mask]: The future is not hidden: token i should read tokens j ≤ i only.",
     "mask turned: The past is hidden and the future visible: token i should read j ≤ i.",
     "itself hidden: A token does not read itself: only j > i is hidden.",
@@ -57,14 +60,16 @@ def _head_cases() -> list[Inputs]:
     lambda X, W_Q, W_K, W_V, W_O, solve: _with_first_row(
         X.mean(0, keepdim=True) @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, "itself hidden (zeros)")
     ),
+    "equal weights [W_Q = 0]: All visible tokens get the same weight; the weights are the softmax "
+    "of the scores.",
+    "itself alone: Each token reads itself alone; it should read all tokens up to itself.",
+    lambda X, W_V, W_O: X @ W_V @ W_O,
     "one too late [2 for 1]: The mask begins one column too late: each token sees the next one.",
     "then + X: X is added: that is the block's business, not the head's.",
     "no W_V [no @ W_V]: The rows of X themselves are mixed, without W_V.",
     "no W_O [no @ W_O]: The last step is missing: the head times W_O brings it back to size d.",
     "zeros and ones added: A mask of ones and zeros is added: hidden scores need −∞.",
     "other axis: The softmax runs over the wrong axis: each row of weights should sum to 1.",
-    "no softmax: The scores are used as weights, without softmax.",
-    "scaled by √N: The scores are divided by the root of the number of tokens, not by √d_k.",
     "transposed weights: A weight matrix is transposed: write X @ W, without .T.",
     lambda X, W_Q, W_K, W_V, W_O, solve: solve(X, W_Q.T, W_K.T, W_V.T, W_O.T),
 )
@@ -111,6 +116,10 @@ def _split_cases() -> list[Inputs]:
     "then reversed: The heads are in reverse order: head 0 takes the first columns.",
     "first columns: All heads get the first d_k columns; head c's begin at c·d_k.",
     lambda X, A, right: right[:1].expand_as(right),
+    "rows cut: The rows are cut into heads; cut the columns.",
+    lambda X, A: torch.stack(X.chunk(A)),
+    "rows cut (as a view): …",
+    lambda X, A: torch.stack(X.split(len(X) // A)),
     "sizes confused: The columns are cut into d_k heads of size A, not A heads of d_k.",
     lambda X, A: X.reshape(len(X), -1, A).transpose(0, 1),
 )
@@ -243,8 +252,20 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
         X, W_Q, W_K, W_V, W_O, A, "softmax over heads (zeros)", "no mask"
     ),
     "softmax over queries: The softmax runs over the queries; it should run over the keys.",
+    "scaled by √A: The scores are divided by the root of the number of heads, not by √d_k.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q * (W_Q.shape[1] / A**2) ** 0.5, W_K, W_V, W_O, A
+    ),
     "columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k "
     "columns side by side, from c·d_k on.",
+    "queries of head 0: All heads have the queries of head 0; each has its own.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q[:, : W_Q.shape[1] // A].repeat(1, A), W_K, W_V, W_O, A
+    ),
+    "equal weights [W_Q = 0]: All visible tokens get the same weight; the weights are the softmax "
+    "of the scores.",
+    "itself alone: Each token reads itself alone; it should read all tokens up to itself.",
+    lambda X, W_V, W_O: X @ W_V @ W_O,
     "values of head 0: All heads read the values of head 0; each has its own.",
     lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
         X, W_Q, W_K, W_V[:, : W_V.shape[1] // A].repeat(1, A), W_O, A
@@ -313,6 +334,8 @@ def _cache_cases() -> list[Inputs]:
         torch.softmax(x @ W_Q @ K.T / W_Q.shape[1] ** 0.5, -1) @ V,
         *right[1:],
     ),
+    "equal weights [W_Q = 0]: All tokens get the same weight; the weights are the softmax of the "
+    "scores.",
     "new value left out: The new token's weight is dropped before the product with V: its own "
     "value counts, too.",
     lambda x, W_Q, W_K, W_V, K, V, right, solve: (
@@ -332,7 +355,7 @@ def _cache_cases() -> list[Inputs]:
         x, W_Q * (W_Q.shape[1] / len(x)) ** 0.5, W_K, W_V, K, V
     ),
     "no softmax: The scores are used as weights, without softmax.",
-    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
+    *OF_EVERY_HEAD,
     "results 2 and 3 swapped: K and V are swapped: return the output, then K, then V.",
     "new ones alone: Only the new key and value are returned; return all keys and values.",
     lambda x, W_K, W_V, right: (right[0], (x @ W_K)[None], (x @ W_V)[None]),

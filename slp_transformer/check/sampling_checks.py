@@ -92,6 +92,8 @@ def _top_k_cases() -> list[Inputs]:
     "then sorted: The probabilities are sorted; each should keep its word's place.",
     "first k: The first k words are kept; it should be the k largest.",
     lambda u, k: _softmax_of_kept(u, torch.arange(k)),
+    "greedy: Only the most probable word is left; keep k words.",
+    lambda u: _softmax_of_kept(u, u.argmax()),
     "ordered all: Nothing is cut.",
     lambda u: u.softmax(-1),
     "more than k: Words as probable as the k-th stay as well, so that more than k are left.",
@@ -203,7 +205,8 @@ def _top_p_cases() -> list[Inputs]:
     lambda u, p, mistakes: _softmax_of_kept(
         u, (s := u.softmax(-1)[_sorted_indices(u, mistakes)]).cumsum(-1) - s < p
     ),
-    "percent: p is treated as percent; it is a share between 0 and 1.",
+    "percent: Only the most probable word is left, as if p were percent; keep the fewest that have "
+    "p, a share between 0 and 1.",
     lambda u, p, solve: solve(u, p / 100),
     "nothing cut: Nothing is cut.",
     lambda u: u.softmax(-1),
@@ -244,6 +247,8 @@ def _draw_cases() -> list[Inputs | RareCase]:
     y = vector(0.1, 0.15, 0.6, 0.15)
     given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
     given += [(vector(0, 0.5, 0.5), 0.0), (vector(0.25, 0.25, 0.5), 0.25)]
+    uneven = vector(0.3, 0.05, 0.2, 0.1, 0.04, 0.22, 0.09)
+    given += [(uneven, dart) for dart in (0.12, 0.33, 0.47, 0.66, 0.9)]
     rounded = torch.softmax(0.3 * torch.arange(7), -1)  # as float32, their sum is below 1
     reason = "Rounding can leave the sum of y below the dart: the last word is hit then."
     rare = RareCase(reason, y=rounded, dart=0.99999999)
@@ -318,6 +323,18 @@ def _beam_cases() -> list[Inputs]:
     ),
     "first only: Only the first hypothesis is extended.",
     lambda scores, log_y, width, solve: solve(scores[:1], log_y[:1], width),
+    "best alone: Only the best hypothesis so far is extended; all of them should be.",
+    lambda scores, log_y, width, solve: (
+        (best := scores.argmax())
+        + (step := solve(scores[best, None], log_y[best, None], width))[0],
+        *step[1:],
+    ),
+    "best alone (as many as there are): …",
+    lambda scores, log_y, width, solve: (
+        (best := scores.argmax())
+        + (step := solve(scores[best, None], log_y[best, None], min(width, log_y.shape[1])))[0],
+        *step[1:],
+    ),
     "lowest: The lowest scores are kept; it should be the highest.",
     lambda scores, log_y, width, solve: (*(low := solve(-scores, -log_y, width))[:2], -low[2]),
     "worst first: The worst of those kept comes first; begin with the best.",

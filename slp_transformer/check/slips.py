@@ -16,6 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from slp_transformer.check.other_orders import OWN_FUNCTIONS, Change, iter_other_orders
+from slp_transformer.check.part_changes import PART_CHANGES, STEPS
+
 Solution = Callable[..., Any]
 
 
@@ -25,13 +28,7 @@ class Slip(NamedTuple):
     name: str
     sentence: str
     solve: Solution
-
-
-class _Change(NamedTuple):
-    name: str
-    sentence: str
-    new: ast.AST
-    function: Solution | None = None  # what `new` calls as `_function`
+    is_of_part: bool
 
 
 def as_solution_with_mistakes(solve: Solution) -> Solution:
@@ -48,17 +45,20 @@ def make_slips(solve: Solution) -> list[Slip]:
     _collect_functions(solve.__name__, solve, functions, trees)
     arguments = {n: p.annotation for n, p in inspect.signature(solve).parameters.items()}
     found: dict[str, Slip] = {}
+    counts: dict[str, int] = {}
     for name, tree in trees.items():
         # In a helper, an argument has another name than in the exercise.
         known = arguments if name == solve.__name__ else {}
         for change, code in _iter_changes(tree, known):
             changed = _rebuild_functions(functions, name, code, change.function)[solve.__name__]
             changed = as_solution_with_mistakes(changed)
-            count = sum(one.partition(" (")[0] == change.name for one in found)
-            title = f"{change.name} ({count + 1})" if count else change.name
-            found[title] = Slip(title, change.sentence, changed)
-    # What is scaled by a number may be named better by what is missing.
-    return sorted(found.values(), key=lambda slip: slip.sentence.startswith(SCALED))
+            count = counts[change.name] = counts.get(change.name, 0) + 1
+            title = f"{change.name} ({count})" if count > 1 else change.name
+            found[title] = Slip(title, change.sentence, changed, change.is_of_part)
+    # What is scaled by a number may be named better by what is missing, and so may a step.
+    return sorted(
+        found.values(), key=lambda slip: (slip.is_of_part, slip.sentence.startswith(SCALED))
+    )
 
 
 def _collect_functions(
@@ -98,33 +98,59 @@ def _rebuild_functions(
         else:
             defaults = function.__defaults__
             new[name] = FunctionType(function.__code__, scopes[name], name, defaults)
+    checks = {n: SimpleNamespace(solve=as_solution_with_mistakes(f)) for n, f in new.items()}
     for scope in scopes.values():
         for name in new.keys() & scope.keys():
-            is_check = hasattr(scope[name], "_solve")
-            solve = as_solution_with_mistakes(new[name])
-            scope[name] = SimpleNamespace(solve=solve) if is_check else new[name]
+            scope[name] = checks[name] if hasattr(scope[name], "_solve") else new[name]
     return new
 
 
 def _iter_changes(
     tree: ast.FunctionDef, arguments: dict[str, Any]
-) -> Iterator[tuple[_Change, CodeType]]:
+) -> Iterator[tuple[Change, CodeType]]:
     """Yield each change with the compiled code that has it."""
+    steps = {id(value): STEPS[name] for name, value in _iter_steps(tree) if name in STEPS}
     for holder, field, place, node in list(_iter_sites(tree)):
         values = getattr(holder, field)
-        for change in _iter_alternatives(node, arguments):
+        changes = [*_iter_alternatives(node, arguments)]
+        if isinstance(node, ast.expr) and id(node) in steps:
+            changes += _iter_step_changes(node, steps[id(node)])
+        compiled: dict[ast.AST, CodeType] = {}  # all changes of a step call a function of it
+        for change in changes:
             if change.sentence.startswith(SCALED) and isinstance(holder, ast.Return) and arguments:
                 continue  # all of it, which is told by its relation to the right answer
-            if place is None:
-                setattr(holder, field, change.new)
-            else:
-                values[place] = change.new
-            module = ast.fix_missing_locations(ast.Module([tree], []))
-            yield change, compile(module, "<slip>", "exec")
+            if change.new not in compiled:
+                if place is None:
+                    setattr(holder, field, change.new)
+                else:
+                    values[place] = change.new
+                module = ast.fix_missing_locations(ast.Module([tree], []))
+                compiled[change.new] = compile(module, "<slip>", "exec")
+            yield change, compiled[change.new]
         if place is None:
             setattr(holder, field, node)
         else:
             values[place] = node
+
+
+def _iter_steps(tree: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the named steps of a solution: names, and what is computed for them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+            pairs = [(target, value)]
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs = list(zip(target.elts, value.elts, strict=True))
+            yield from ((one.id, part) for one, part in pairs if isinstance(one, ast.Name))
+
+
+def _iter_step_changes(node: ast.expr, title: str) -> Iterator[Change]:
+    """Yield what may have become of a whole step that readers call `title`."""
+    new = ast.Call(ast.Name("_function", ast.Load()), [node], [])
+    for name, change in PART_CHANGES.items():
+        sentence = change.sentence.replace("{}", title)
+        sentence = sentence[0].upper() + sentence[1:]
+        yield Change(name.replace("{}", title), sentence, new, change.__call__, True)
 
 
 def _iter_sites(node: ast.AST) -> Iterator[tuple[Any, str, int | None, ast.AST]]:
@@ -197,10 +223,11 @@ TWICE = {
 }
 # Functions that are taken for another one, or without which a step is missing.
 OTHER_FUNCTIONS = {
-    "softmax": "log_softmax sigmoid shares",
+    "softmax": "log_softmax sigmoid shares hardmax softmin",
     "log_softmax": "softmax log",
-    "relu": "gelu silu sigmoid tanh leaky_relu relu6 abs softplus elu",
-    "silu": "sigmoid relu gelu tanh",
+    "relu": "gelu silu sigmoid tanh leaky_relu relu6 abs softplus elu mish selu hardsigmoid square "
+    "exp softmax unit_clamp",
+    "silu": "sigmoid relu gelu tanh softplus mish leaky_relu softmax",
     "sigmoid": "tanh relu",
     "sum": "mean prod amax",
     "mean": "sum amax median",
@@ -208,8 +235,8 @@ OTHER_FUNCTIONS = {
     "amin": "amax mean sum",
     "argmax": "argmin",
     "argmin": "argmax",
-    "log": "log2 log10",
-    "exp": "exp2",
+    "log": "log2 log10 log1p",
+    "exp": "exp2 square expm1 abs relu",
     "sin": "cos",
     "cos": "sin",
     "all": "any",
@@ -220,18 +247,18 @@ OTHER_FUNCTIONS = {
 }
 WITH_AXIS = {"softmax", "log_softmax", "sum", "mean", "amax", "amin", "argmax", "argmin", "std"}
 WITH_AXIS |= {"var", "cumsum", "logsumexp", "norm", "cat"}
+AXIS_NAMES = {"dim", "axis"}
+MINUS_INFINITY = ("-math.inf", "-torch.inf", "-INF")
 FIXED_SIZES = (1, 2, 3, 4, 6, 8, 64)
-
-
-def _shares(x: Tensor, dim: int = -1) -> Tensor:
-    return x / x.sum(dim, keepdim=True)
 
 
 def _mean_of_others(step: int, x: Tensor) -> Tensor:
     return x.sum() / (x.numel() + step)
 
 
-def _iter_alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[_Change]:
+def _iter_alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[Change]:
+    if isinstance(node, ast.expr):
+        yield from iter_other_orders(node, OTHER_FUNCTIONS)
     if isinstance(node, ast.BinOp) and type(node.op) in MISSING:
         yield from _iter_operation_changes(node, arguments)
     elif isinstance(node, ast.cmpop):
@@ -240,7 +267,7 @@ def _iter_alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[_Ch
     elif isinstance(node, ast.Call):
         yield from _iter_call_changes(node, arguments)
     elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
-        yield _Change("no .T", "A transpose is missing.", node.value)
+        yield Change("no .T", "A transpose is missing.", node.value)
     elif isinstance(node, ast.Slice):
         yield from _iter_slice_changes(node)
     elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Tuple):
@@ -251,30 +278,38 @@ def _iter_alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[_Ch
             new = ast.Subscript(node.value, _moved_by(node.slice, step), node.ctx)
             name, sentence = f"index too {size}", f"An index is one too {size}."
             if is_size:
-                name, sentence = "size of another axis", "The size of another axis is used."
-            yield _Change(name, sentence, new)
+                new = ast.Subscript(node.value, _next_axis(node.slice, step), node.ctx)
+                name = "size of another axis"
+                sentence = f"`{ast.unparse(new)}` is used where `{ast.unparse(node)}` should be."
+            yield Change(name, sentence, new)
+    elif isinstance(node, ast.UnaryOp) and ast.unparse(node) in MINUS_INFINITY:
+        for finite in (-1, -2, -5, -10, -20, -50, -100, -1000, 0, 1):
+            shown = f"{finite:g}".replace("-", "−")
+            sentence = f"{shown} stands for −∞; only −∞ leaves no weight."
+            yield Change(f"{finite:g} for −∞", sentence, ast.Constant(float(finite)))
+        yield Change("no minus", "A minus is missing.", node.operand)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not | ast.Invert):
         word = "minus" if isinstance(node.op, ast.USub) else "not"
         if not isinstance(node.operand, ast.Constant):  # −1 is an axis or an end
-            yield _Change(f"no {word}", f"A {word} is missing.", node.operand)
+            yield Change(f"no {word}", f"A {word} is missing.", node.operand)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         if not isinstance(node.value, bool):
             for number in (node.value + 1, node.value - 1):
                 sentence = f"There is a {number:g} where {node.value:g} should be."
-                yield _Change(f"{number:g} for {node.value:g}", sentence, ast.Constant(number))
+                yield Change(f"{number:g} for {node.value:g}", sentence, ast.Constant(number))
     elif isinstance(node, ast.Name) and node.id in arguments:
         for name in arguments:
             if name != node.id and arguments[name] is arguments[node.id]:
                 sentence = f"In one place, `{name}` is used where `{node.id}` should be."
-                yield _Change(f"{name} in a place", sentence, ast.Name(name, ast.Load()))
+                yield Change(f"{name} in a place", sentence, ast.Name(name, ast.Load()))
 
 
-def _other_sign(other: type, right: type, new: ast.AST) -> _Change:
+def _other_sign(other: type, right: type, new: ast.AST) -> Change:
     name = f"{SIGNS[other]} for {SIGNS[right]}"
-    return _Change(name, f"There is a {SIGNS[other]} where {SIGNS[right]} should be.", new)
+    return Change(name, f"There is a {SIGNS[other]} where {SIGNS[right]} should be.", new)
 
 
-def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Iterator[_Change]:
+def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Iterator[Change]:
     kind, sign = type(node.op), SIGNS[type(node.op)]
     for other in OTHER_SIGNS.get(kind, ()):
         yield _other_sign(other, kind, ast.BinOp(node.left, other(), node.right))
@@ -283,9 +318,9 @@ def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Itera
         is_known = _names_in(part) <= arguments.keys() | {"len", "torch", "math"}
         return f": `{ast.unparse(part)}`" if is_known else ""
 
-    def without(part: ast.expr, new: ast.expr) -> _Change:
+    def without(part: ast.expr, new: ast.expr) -> Change:
         text = "" if "mistakes" in _names_in(part) else ast.unparse(part)
-        return _Change(f"no {sign} {text}".strip(), f"{MISSING[kind]}{quote(part)}.", new)
+        return Change(f"no {sign} {text}".strip(), f"{MISSING[kind]}{quote(part)}.", new)
 
     yield without(node.right, node.left)
     if kind in (ast.Add, ast.Mult, ast.MatMult):
@@ -299,20 +334,20 @@ def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Itera
             new = ast.BinOp(node, node.op, part)
             text = "" if "mistakes" in _names_in(part) else ast.unparse(part)
             title = f"{sign} {text}".strip()
-            yield _Change(f"{title} twice", f"{TWICE[kind]}{quote(part)}.", new)
+            yield Change(f"{title} twice", f"{TWICE[kind]}{quote(part)}.", new)
     if kind in (ast.Add, ast.Sub, ast.Mult, ast.Div) and not _names_in(node) & {"mistakes"}:
         for number, word in ((2, "doubled"), (0.5, "halved")):
             new = ast.BinOp(node, ast.Mult(), ast.Constant(number))
-            yield _Change(f"{sign} {word}", f"{SCALED} {word}{quote(node)}.", new)
+            yield Change(f"{sign} {word}", f"{SCALED} {word}{quote(node)}.", new)
     if kind is ast.Pow:
         whole = ast.Call(ast.Name("int", ast.Load()), [node], [])
-        yield _Change("root rounded", "A power or root is rounded to a whole number.", whole)
+        yield Change("root rounded", "A power or root is rounded to a whole number.", whole)
     if kind in (ast.Sub, ast.Div, ast.Pow, ast.MatMult, ast.FloorDiv):
         new = ast.BinOp(node.right, node.op, node.left)
-        yield _Change(f"sides of {sign}", f"The two sides of {sign} are exchanged.", new)
+        yield Change(f"sides of {sign}", f"The two sides of {sign} are exchanged.", new)
 
 
-def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_Change]:
+def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[Change]:
     function, given = node.func, list(node.args)
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     if isinstance(function, ast.Attribute) and not _names_in(function.value) <= {
@@ -325,29 +360,30 @@ def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_C
         for other in OTHER_FUNCTIONS.get(name, "").split():
             new = ast.Call(ast.Name("_function", ast.Load()), given, node.keywords)
             sentence = f"`{other}` is used where `{name}` should be."
-            if other == "shares":  # ours, which no reader can have written
-                sentence = f"Values are divided by their sum where their `{name}` should be."
-            yield _Change(f"{other} for {name}", sentence, new, _find_function(other))
+            if other in OWN_FUNCTIONS:  # which no reader can have written
+                sentence = OWN_FUNCTIONS[other][0].format(name)
+            yield Change(f"{other} for {name}", sentence, new, _find_function(other))
         if given and not isinstance(given[0], ast.Starred):
-            yield _Change(f"no {name}()", f"A `{name}` is missing.", given[0])
+            yield Change(f"no {name}()", f"A `{name}` is missing.", given[0])
     if name == "mean" and len(given) == 1 and not node.keywords:
         for step, word in ((1, "more"), (-1, "less")):
             new = ast.Call(ast.Name("_function", ast.Load()), given, [])
             sentence = f"The sum is divided by one {word} than there are numbers."
-            yield _Change(f"one {word} in mean", sentence, new, partial(_mean_of_others, step))
+            yield Change(f"one {word} in mean", sentence, new, partial(_mean_of_others, step))
     if name == "softmax" and len(given) == 2 and not node.keywords:
         twice = ast.Call(function, [node, given[1]], [])
-        yield _Change("softmax again", "The softmax is taken twice.", twice)
+        yield Change("softmax again", "The softmax is taken twice.", twice)
     if name in WITH_AXIS:
         yield from _iter_axis_changes(node, name)
     if name == "len":
         yield from _iter_size_changes()
         for step, size in ((1, "large"), (-1, "small")):
-            yield _Change(f"size too {size}", f"A size is one too {size}.", _moved_by(node, step))
+            yield Change(f"size too {size}", f"A size is one too {size}.", _moved_by(node, step))
 
 
 def _find_function(name: str) -> Solution:
-    function: Any = _shares if name == "shares" else getattr(torch, name, getattr(F, name, None))
+    own = OWN_FUNCTIONS.get(name, ("", None))[1]
+    function: Any = own or getattr(torch, name, None) or getattr(F, name)
 
     def call(x: Tensor, *others: Any, **named: Any) -> Any:
         try:
@@ -358,7 +394,7 @@ def _find_function(name: str) -> Solution:
     return call
 
 
-def _iter_axis_changes(node: ast.Call, name: str) -> Iterator[_Change]:
+def _iter_axis_changes(node: ast.Call, name: str) -> Iterator[Change]:
     def is_axis(value: ast.expr) -> bool:
         return ast.unparse(value).lstrip("-") in ("0", "1", "2")
 
@@ -367,32 +403,39 @@ def _iter_axis_changes(node: ast.Call, name: str) -> Iterator[_Change]:
             node.func,
             [ast.Constant(axis) if is_axis(one) else one for one in node.args],
             [
-                ast.keyword(k.arg, ast.Constant(axis) if is_axis(k.value) else k.value)
+                ast.keyword(k.arg, ast.Constant(axis) if k.arg in AXIS_NAMES else k.value)
                 for k in node.keywords
             ],
         )
         if ast.unparse(new) != ast.unparse(node):
             where = "the wrong axis" if axis is not None else "all numbers, not one axis"
-            yield _Change(f"{name} over axis {axis}", f"`{name}` runs over {where}.", new)
+            yield Change(f"{name} over axis {axis}", f"`{name}` runs over {where}.", new)
 
 
-def _iter_size_changes() -> Iterator[_Change]:
+def _iter_size_changes() -> Iterator[Change]:
     for number in FIXED_SIZES:
         sentence = f"There is a fixed {number} where a size of the input should be."
-        yield _Change(f"fixed {number}", sentence, ast.Constant(number))
+        yield Change(f"fixed {number}", sentence, ast.Constant(number))
 
 
-def _iter_slice_changes(node: ast.Slice) -> Iterator[_Change]:
+def _iter_slice_changes(node: ast.Slice) -> Iterator[Change]:
     for step, word in ((1, "late"), (-1, "early")):
         if node.lower is not None or step == 1:
             lower = _moved_by(node.lower or ast.Constant(0), step)
             sentence = f"A slice begins one too {word}."
-            yield _Change(f"begins {word}", sentence, ast.Slice(lower, node.upper, node.step))
+            yield Change(f"begins {word}", sentence, ast.Slice(lower, node.upper, node.step))
         if node.upper is not None or step == -1:
             upper = _moved_by(node.upper, step) if node.upper else ast.Constant(-1)
             sentence = f"A slice ends one too {word}."
-            yield _Change(f"ends {word}", sentence, ast.Slice(node.lower, upper, node.step))
+            yield Change(f"ends {word}", sentence, ast.Slice(node.lower, upper, node.step))
 
 
 def _moved_by(node: ast.expr, step: int) -> ast.expr:
     return ast.BinOp(node, ast.Add(), ast.Constant(step))
+
+
+def _next_axis(node: ast.expr, step: int) -> ast.expr:
+    try:
+        return ast.Constant(ast.literal_eval(node) + step)
+    except ValueError:
+        return _moved_by(node, step)

@@ -105,7 +105,15 @@ def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
 
 @check(
     "learning rate (not in the book; Vaswani et al. 2017, section 5.3)",
-    lambda: [(4, 4, 4), (1, 512, 4000), (100, 16, 25), (9, 64, 25), (2, 4, 8)],
+    lambda: [
+        (4, 4, 4),
+        (1, 512, 4000),
+        (100, 16, 25),
+        (9, 64, 25),
+        (2, 4, 8),
+        (50, 9, 7),
+        (300, 4, 11),
+    ],
     "the larger: The larger of the two is used; use the smaller one.",
     lambda step, d, warmup: d**-0.5 * max(step**-0.5, step * warmup**-1.5),
     "no width [no · d ** (-0.5)]: The factor d^−0.5 is missing.",

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from slp_transformer.check.part_changes import PART_CHANGES
+
 Case = dict[str, Any]
 
 
@@ -22,12 +24,14 @@ class Variant(NamedTuple):
     Attributes:
         name: its name, such as `W_Q and W_K swapped`, `k + 1` or `then softmax`.
         sentence: what is wrong.
+        is_of_part: whether it is one of `PART_CHANGES`, which others may name better.
         on_case: changes the inputs before the right answer is computed.
         on_answer: changes the right answer, given the inputs.
     """
 
     name: str
     sentence: str
+    is_of_part: bool = False
     on_case: Callable[[Case], Case] = lambda case: case
     on_answer: Callable[[Any, Case], Any] = lambda answer, case: answer
 
@@ -51,10 +55,12 @@ def _iter_mistakes_of_two_arguments(kinds: dict[str, Any]) -> Iterator[Variant]:
 
     for a, b in combinations(kinds, 2):
         if kinds[a] is kinds[b]:
-            yield Variant(f"{a} and {b} swapped", f"{a} and {b} are swapped.", swap(a, b))
+            yield Variant(f"{a} and {b} swapped", f"{a} and {b} are swapped.", on_case=swap(a, b))
     for a, b in permutations(kinds, 2):
         if kinds[a] is kinds[b]:
-            yield Variant(f"{b} for {a}", f"{b} is used where {a} should be.", replace(a, b))
+            yield Variant(
+                f"{b} for {a}", f"{b} is used where {a} should be.", on_case=replace(a, b)
+            )
 
 
 # What may have become of an argument, by its type; {} is its name.
@@ -63,9 +69,12 @@ CHANGES: dict[Any, dict[str, tuple[str, Callable[[Any], Any]]]] = {
         "{} + 1": ("{} is one too large.", lambda n: n + 1),
         "{} − 1": ("{} is one too small.", lambda n: n - 1),
         "{} = 0": ("{} is not used: this is the result if it is 0.", lambda n: 0),
+        "{} = 1": ("{} is not used: this is the result if it is 1.", lambda n: 1),
+        "{} doubled": ("{} counts twice.", lambda n: 2 * n),
     },
     float: {
         "{} = 0": ("{} is not used: this is the result if it is 0.", lambda x: 0.0),
+        "{} = 1": ("{} is not used: this is the result if it is 1.", lambda x: 1.0),
         "1 − {}": ("1 − {} is used where {} should be.", lambda x: 1 - x),
         "1/{}": ("1/{} is used where {} should be.", lambda x: 1 / x),
         "−{}": ("−{} is used where {} should be.", lambda x: -x),
@@ -85,12 +94,21 @@ CHANGES: dict[Any, dict[str, tuple[str, Callable[[Any], Any]]]] = {
         ),
         "{} reversed": ("{} is read in reverse order.", lambda x: x.flip(0)),
         "{} absolute": ("The sign of the numbers in {} is lost.", torch.abs),
+        **{name: (one.sentence, one.change_finite) for name, one in PART_CHANGES.items()},
     },
     Any: {
         "no {}": ("{} is not applied.", lambda function: lambda X, *others: X),
         "{} twice": (
             "{} is applied twice.",
             lambda function: lambda X, *others: function(function(X, *others), *others),
+        ),
+        "minus {}": (
+            "The output of {} is subtracted; add it.",
+            lambda function: lambda X, *others: -function(X, *others),
+        ),
+        "{} and its input": (
+            "What {} reads is added to its output as well.",
+            lambda function: lambda X, *others: X + function(X, *others),
         ),
     },
 }
@@ -102,7 +120,9 @@ def _iter_mistakes_of_one_argument(kinds: dict[str, Any]) -> Iterator[Variant]:
 
     for a, kind in kinds.items():
         for name, (sentence, to) in CHANGES.get(kind, {}).items():
-            yield Variant(name.replace("{}", a), sentence.replace("{}", a), change(a, to))
+            title, text = name.replace("{}", a), sentence.replace("{}", a)
+            is_of_part = name in PART_CHANGES
+            yield Variant(title, text, is_of_part, change(a, to))
 
 
 # What may have become of the answer, if it has at least as many axes.
@@ -123,6 +143,7 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "sigmoid": ("There is a sigmoid too many at the end.", torch.sigmoid),
         "tanh": ("There is a tanh too many at the end.", torch.tanh),
         "at most 0": ("Numbers above 0 are cut at 0.", lambda y: y.clamp(max=0)),
+        "GELU": ("There is a GELU too many at the end.", torch.nn.functional.gelu),
     },
     2: {
         "transposed": ("Rows and columns are exchanged.", lambda right: right.mT),
@@ -130,6 +151,19 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "mirrored": ("The columns are in reverse order.", lambda right: right.flip(-1)),
         "last row": ("Only the last row is left.", lambda right: right[-1:]),
         "argmax": ("This is where the largest number of a row is.", lambda y: y.argmax(-1)),
+        "mean of rows": ("This is the mean of the right rows.", lambda y: y.mean(-2)),
+        "sum of rows": ("This is the sum of the right rows.", lambda y: y.sum(-2)),
+        "last row for all": (
+            "The last row is returned for all rows.",
+            lambda y: y[..., -1:, :].expand_as(y),
+        ),
+        "first row for all": (
+            "The first row is returned for all rows.",
+            lambda y: y[..., :1, :].expand_as(y),
+        ),
+        "no first column": ("The first column is missing.", lambda y: y[..., 1:]),
+        "no last column": ("The last column is missing.", lambda y: y[..., :-1]),
+        "running rows": ("The rows are added up one after the other.", lambda y: y.cumsum(-2)),
     },
     1: {
         "reversed": ("The order is reversed.", lambda right: right.flip(0)),
@@ -144,6 +178,16 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "norm": (
             "It is divided by its norm at the end.",
             lambda y: y / y.double().norm(dim=-1, keepdim=True),
+        ),
+        "layer norm": (
+            "Each row is brought to mean 0 and deviation 1 at the end.",
+            lambda y: (y - y.mean(-1, keepdim=True)) / y.std(-1, correction=0, keepdim=True),
+        ),
+        "last again": ("The last comes twice.", lambda y: torch.cat([y, y[-1:]])),
+        "first again": ("The first comes twice.", lambda y: torch.cat([y[:1], y])),
+        "one-hot": (
+            "The largest becomes 1 and all others 0.",
+            lambda y: torch.zeros_like(y).scatter(-1, y.argmax(-1, keepdim=True), 1),
         ),
         "running sum": ("The numbers are added up one after the other.", lambda y: y.cumsum(-1)),
         "no first": ("The first is missing.", lambda y: y[1:]),

@@ -1,5 +1,6 @@
 """Checks of readers' submissions: right ones pass, planted mistakes are named, nothing escapes."""
 
+import ast
 import io
 import math
 import random
@@ -36,6 +37,7 @@ from slp_transformer.check.diagnosing import (
     parse_mistake_table,
 )
 from slp_transformer.check.diagnosing import check as make_check
+from slp_transformer.check.other_orders import iter_other_orders
 from slp_transformer.check.timed_run import RaisedError
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
@@ -488,12 +490,39 @@ del CHECKS["line"]  # it is nobody's exercise
         (lambda X, a, b: a * X - b, "There is a − where + should be."),
         (lambda X, a, b: a + X + b, "There is a + where · should be."),
         (lambda X, a, b: a * X.flip(0) + b, "The order is reversed."),
+        (lambda X, a, b: a * X**3 + b, "The numbers in X are raised to the third power."),
+        (
+            lambda X, a, b: a * (X + b),
+            "Brackets are wrong: the addition comes before the multiplication; it comes after it.",
+        ),
     ],
 )
 def test_every_check_knows_the_mistakes_that_any_function_can_make(attempt, sentence):
     assert line(lambda X, a, b: a * X + b)
     found = line(attempt)
     assert not found and found.text == sentence
+
+
+def test_what_became_of_a_step_is_named():
+    def one_more(scores):
+        powers = (scores - scores.max(-1, keepdim=True).values).exp()
+        return powers / (1 + powers.sum(-1, keepdim=True))
+
+    assert check.softmax(one_more).text == "1 is added to the sum of the exponentials."
+
+
+@pytest.mark.parametrize(
+    ("right", "others"),
+    [
+        ("relu(a + b)", {"relu first": "relu(a) + b", "relu of one side": "a + relu(b)"}),
+        ("c / sqrt(a)", {"sqrt last": "sqrt(c / a)"}),
+        ("c - a * b", {"subtraction before multiplication": "(c - a) * b"}),
+        ("f(a) + b", {}),
+    ],
+)
+def test_two_steps_are_exchanged(right, others):
+    changes = iter_other_orders(ast.parse(right, mode="eval").body, {"relu", "sqrt"})
+    assert {one.name: ast.unparse(one.new) for one in changes} == others
 
 
 # --- How a verdict looks ------------------------------------------------------------------------

@@ -222,6 +222,7 @@ head
       X @ W_V @ W_O
   no mask: + torch.full((len(X), len(X)), -math.inf).triu(1) =>
   scaled by √d: W_K.shape[1]) => X.shape[1])
+  scaled by √(d_k·d_v): W_K.shape[1]) => W_K.shape[1] * W_V.shape[1])
   odd: triu(1) => tril(-1)
   odd: / math.sqrt(W_K.shape[1]) + torch.full((len(X), len(X)), -math.inf).triu(1) =>
   itself hidden: s = X @ W_Q @ (X @ W_K).T / math.sqrt(W_K.shape[1]); hide =

@@ -31,6 +31,8 @@ def _pitch_cases() -> list[Inputs]:
     lambda string, fret, tuning, solve: solve(string, 2 * fret, tuning),
     "standard tuning: `tuning` is not used: this is always standard tuning.",
     lambda string, fret, solve: solve(string, fret, STANDARD_TUNING),
+    "fourths: The strings are taken to be five semitones apart, from 64 down; use `tuning`.",
+    lambda string, fret: 64 - 5 * (string - 1) + fret,
     "sorted: The strings are sorted by pitch; `tuning` is in order already, and the lowest string "
     "need not have the lowest pitch.",
     lambda string, fret, tuning: sorted(tuning)[-string] + fret,
@@ -92,6 +94,9 @@ def _places_cases() -> list[Inputs]:
     lambda midi, tuning, frets: [
         (i, midi - o) for i, o in enumerate(tuning) if 0 <= midi - o <= frets
     ],
+    "frets from 1 [midi − 1]: An open string is counted as fret 1; it is fret 0.",
+    "octaves (by remainder): …",
+    lambda midi, tuning, frets: sum((midi - opened) % 12 <= frets for opened in tuning),
     "frets not used (12): …",
     lambda midi, tuning: sum(0 <= midi - opened <= 12 for opened in tuning),
     "lowest string left out: The lowest string is left out: count from tuning[0].",
@@ -132,6 +137,11 @@ def _span_cases() -> list[Inputs]:
     lambda frets: max((abs(a - b) for a, b in pairwise(f for f in frets if f)), default=0),
     "nothing pressed: If no fret is pressed, max() fails: the span is 0 then.",
     lambda frets: max(f for f in frets if f) - min(f for f in frets if f),
+    "strings pressed: This counts the pressed strings; the span is a difference of frets.",
+    lambda frets: sum(map(bool, frets)),
+    "different frets (less one): This counts frets; the span is the difference of the highest and "
+    "the lowest.",
+    lambda frets: max(len({f for f in frets if f}) - 1, 0),
     "different frets: This counts frets; the span is the difference of the highest and the lowest.",
     lambda frets: len({f for f in frets if f}),
 )
