@@ -111,8 +111,8 @@ def use(wheel: Path, first: list[str]) -> None:
             subprocess.run([scripts / program, *arguments], cwd=folder, check=True)
 
         if first:
-            run("python", "-m", "pip", "install", "--quiet", *first)
-        run("python", "-m", "pip", "install", "--quiet", f"{wheel}[guitar,text]")
+            run("python", "-m", "pip", "install", "--quiet", "--no-compile", *first)
+        run("python", "-m", "pip", "install", "--quiet", "--no-compile", f"{wheel}[guitar,text]")
         run("python", "-c", PROGRAM)
         (folder / "texts").mkdir()
         (folder / "texts" / "a.txt").write_text("It was the best of times. " * 400, "utf-8")

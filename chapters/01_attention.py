@@ -257,7 +257,7 @@ print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 # $$
 #
 # The score is now the dot product of query and key, divided by $\sqrt{d_k}$: a sum of $d_k$ terms spreads like
-# $\sqrt{d_k}$, and when scores are far apart, one token gets all the weight.
+# $\sqrt{d_k}$, and when scores are far apart, one token gets nearly all the weight.
 #
 # <span class="eq" id="eq-scaled-score">scaled-score · 8.11 · 7.11</span>
 #
@@ -278,7 +278,7 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
     found = scaled_score(X[i], X[j], W_Q, W_K)
     print(f"{words[i]} asks {words[j]}: {found:.2f}")
 
-# %% [markdown] tags=["more"] gist="Why divide? Scores far apart leave one token all the weight, and no gradient: measured for d_k up to 1024"
+# %% [markdown] tags=["more"] gist="Why divide? Scores far apart leave one token nearly all the weight, and little gradient: measured for d_k up to 1024"
 # The Feb 2024 draft first gave the score without the division:
 #
 # <span class="eq" id="eq-score-unscaled">score-unscaled · 10.9 in the Feb 2024 draft</span>

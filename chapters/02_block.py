@@ -222,7 +222,7 @@ assert x_hat.tolist() == [-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2]
 assert mean_and_deviation(x_hat) == (0, 1)
 
 # %% [markdown]
-# Add a number to all, or multiply all. The row after layer norm stays the same, except for −x, where every sign
+# Add a number to all, or multiply all by a positive one: the row after layer norm stays the same. For −x every sign
 # changes.
 
 # %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="A row before and after normalizing: mean 0, standard deviation 1"
@@ -319,7 +319,7 @@ assert (LayerNorm(8)(flat) == 0).all()
 # ## The residual stream
 #
 # Each token's row runs up through the model as its *residual stream*. Each sublayer reads a normalized copy of
-# it and *adds* its output to it. Nothing is ever overwritten.
+# it (*pre-norm*) and *adds* its output to it. Nothing is ever overwritten.
 #
 # To see this, we make nine rows whose features have names. Each word has a 1 for its kind. The last feature,
 # *found*, is 0 everywhere: the block will fill it in.

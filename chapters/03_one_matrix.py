@@ -244,7 +244,7 @@ plotting.panels(
     plotting.Panel(A, "A", "N × d"),
 )
 
-# %% [markdown] tags=["more"] gist="A text twice as long takes four times the operations: counted"
+# %% [markdown] tags=["more"] gist="For a text twice as long, attention takes four times the operations: counted"
 # ### What it costs
 #
 # $\mathbf Q\mathbf K^\top$ has one number for every pair of tokens. For this step, a text twice as long takes

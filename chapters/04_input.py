@@ -13,7 +13,7 @@
 # ## Words become numbers
 #
 # A vocabulary gives every word a number, its id. Ours has the eight words of one sentence; `the` occurs twice
-# but has one id. A real vocabulary has tens of thousands of entries, many of them parts of words.
+# but has one id. A real vocabulary has tens of thousands of entries or more, many of them parts of words.
 
 # %%
 import torch

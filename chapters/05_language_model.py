@@ -445,8 +445,8 @@ plotting.bars(
 #
 #    <details><summary>Answer</summary>
 #
-#    Yes. It is never looked up, but it gets a logit at every position, and training lowers that logit
-#    each time.
+#    Yes. It is never looked up, but it gets a logit at every position, and each gradient pushes that logit
+#    down.
 #
 #    </details>
 #

@@ -267,8 +267,8 @@ plotting.interactive_sampling(u, words)
 # ### A model that writes
 #
 # Which of these is best? To answer that we need a model and a measure. Guitar tab gives us both: the
-# practice corpus of [chapter 12](12_guitar_tab.py) takes a second to generate, and its tokens follow a
-# grammar, so mistakes can be counted. A few seconds of training on 200 short pieces give a model that is
+# practice corpus of [chapter 12](12_guitar_tab.py) is quickly generated, and its tokens follow a
+# grammar, so mistakes can be counted. Some seconds of training on 200 short pieces give a model that is
 # good but not perfect, which is what we need here. The first 3,000 tokens are held out for the
 # validation loss.
 
@@ -409,8 +409,8 @@ assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
 # Temperature and top-p do the same job: a low τ makes the tail improbable, a low p removes it, and both
-# give up variety. No way is best on both counts, and one run says little: above, k = 10 slips no more than k = 3;
-# over three models and four seeds of draws it does in 10 of 12 pairs, and it repeats less in all 12
+# give up variety. None of these is best on both counts, and one run says little: above, k = 10 slips no more than k = 3;
+# over three models and four seeds of draws it slips more in 10 of 12 pairs, and it repeats less in all 12
 # (`benchmarks/results/decoding`). What carries over is the method: decide what you want,
 # measure it with several seeds, and compare.
 #
@@ -662,7 +662,7 @@ assert beamed.score > mean_score(drawn.ids)
 # %% [markdown]
 # ## To remember
 #
-# - A model gives a distribution; the text depends just as much on how you choose from it.
+# - A model gives a distribution; the text also depends on how you choose from it.
 # - Temperature reshapes the distribution. Top-k and top-p cut off its tail, by count or by probability.
 # - Each trades variety against slips. Measure both *(whole chapter)*.
 # - The most probable words one by one need not make the most probable text. Beam search keeps
@@ -696,7 +696,7 @@ assert beamed.score > mean_score(drawn.ids)
 #    <details><summary>Answer</summary>
 #
 #    No. A hypothesis is dropped when four others are better at that step, and the greedy text can be among
-#    these although it catches up later. Only keeping all guarantees the best text.
+#    these although it catches up later. Only a beam that keeps all is sure to find the best text.
 #
 #    </details>
 #

@@ -292,7 +292,7 @@ levels = {"uniform guess": torch.tensor(24.0).log().item()}
 plotting.lines({"loss": points}, x="step", y="nats", levels=levels)
 
 # %% [markdown]
-# For some hundred steps little happens. Then the loss falls steeply: between steps 400 and 600 with seeds 0 and 2,
+# For several hundred steps little happens. Then the loss falls steeply: between steps 400 and 600 with seeds 0 and 2,
 # between 700 and 900 with seed 1. What has formed in between?
 #
 # ### Found by their score

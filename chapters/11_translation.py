@@ -208,7 +208,7 @@ print(f"standard deviation of W_1: {W_1.std():.3f} by Xavier, 0.020 by GPT-2")
 # with it and 5.06 with Xavier's (one seed, `benchmarks/results/translation`). Even scaled, rows of **E** then
 # have smaller norms than the sines and cosines, so at first the position outweighs the word. A translator
 # initialized in this way, trained for 7,000 steps, reached 39.95 BLEU (a score from 0 to 100, by the n-grams
-# shared with a reference). Translating each word by itself, with a dictionary counted from the same pairs, has 14.9;
+# shared with a reference). Translating each word by itself, with a dictionary learned from the same pairs, has 14.9;
 # taking the translation of the most similar training sentence 9.3.
 
 # %% [markdown]

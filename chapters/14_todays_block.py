@@ -280,7 +280,7 @@ for name, model in (("Llama 3.1 8B", llama), ("Qwen3-0.6B", qwen)):
 #
 # Is our block really Llama's? We compare with Hugging Face's `transformers`. It makes a small Llama with
 # random weights and saves it to a folder in the format in which Llamas are published: `config.json`, and
-# the weights in `safetensors`, a format that contains only numbers and cannot run code.
+# the weights in `safetensors`, a format of tensors that cannot run code.
 
 # %%
 import tempfile
@@ -521,8 +521,8 @@ plotting.show_source(make_muon, only=["muon", "return"])
 # | zeros at the start (none) | 1.97 (1.97 to 1.98) | 2.37 (2.37 to 2.38) |
 # | untied head (tied) | 2.00 (1.98 to 2.01) | 2.36 (2.35 to 2.37) |
 #
-# In today's recipe, leaving out the norm of queries and keys costs most, then rotary positions, Muon and the untied
-# head. Seed by seed (the losses are in that record), zeros at the start gain 0.01 to 0.03, squared ReLU 0.00 to 0.02,
+# In today's recipe, by these medians, leaving out the norm of queries and keys costs most, then rotary positions, Muon and
+# the untied head. Seed by seed (the losses are in that record), zeros at the start gain 0.01 to 0.03, squared ReLU 0.00 to 0.02,
 # and RMSNorm without biases −0.003 to 0.012. In the book's block only rotary positions and Muon help in this time, and
 # the norm of queries and keys alone does not: parts depend on each other. When each row has the best of three rates
 # instead (one seed, where 0.01 is noise), the order is the same in today's recipe, but an untied head gains only 0.01;

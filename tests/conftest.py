@@ -26,8 +26,10 @@ if CHECKED:  # without it the numbers can still be compared
 # Before the first gradient, when PyTorch looks which devices there are.
 standin.plug_in()
 
-# The tests' tensors are tiny: a second thread would only be waited for.
+# The tests' tensors are tiny: a second thread would only be waited for, here and in the processes
+# that tests start.
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def pytest_xdist_auto_num_workers(config):

@@ -268,13 +268,14 @@ def objects_named(chapter: Chapter) -> list[str]:
 def data_behind(chapter: Chapter, ran: Ran) -> list[Path]:
     """Return the files that a chapter's code may read: data next to its modules, results.
 
-    A chapter whose code has the word "results" anywhere depends on all of benchmarks/results/, so
-    that no author has to say which file is read.
+    A chapter whose code has the word "results" anywhere depends on all numbers in
+    benchmarks/results/, so that no author has to say which file is read; prose there is for people.
     """
     folders = {(chapter.root / name).parent for name in ran}
     found = {path for folder in folders for path in folder.glob("*") if path.suffix != ".py"}
     if re.search(r"\bresults\b", chapter.code):
-        found.update((chapter.root / RESULTS).rglob("*"))
+        every = (chapter.root / RESULTS).rglob("*")
+        found.update(path for path in every if path.suffix != ".md")
     return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
 
 

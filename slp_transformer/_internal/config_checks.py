@@ -4,9 +4,9 @@ Nothing here needs PyTorch, so that settings are read and refused before it is l
 """
 
 import difflib
-import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 MAX_ROPE_BASE = 1e30  # published models have up to 1e8
@@ -74,14 +74,35 @@ def check_ranges(settings: Any, ranges: Mapping[str, Range], *, flags: bool = Fa
             raise ValueError(f"{name} must be {what}, not {value!r}.")
 
 
+def check_whole_numbers(options: Any) -> None:
+    """Refuse flags with whole numbers of more than 64 bits, which neither TOML nor PyTorch has.
+
+    Args:
+        options: a dataclass, whose fields may be dataclasses themselves.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if is_dataclass(value):
+            check_whole_numbers(value)
+        for number in value if isinstance(value, tuple) else (value,):
+            if type(number) is int and not -(2**63) <= number < 2**63:
+                flag = f"--{each.name.replace('_', '-')}"
+                raise ValueError(f"{flag} must be between -2**63 and 2**63, not {number}.")
+
+
 def check_eps(eps: float) -> None:
-    """Refuse an epsilon of norms that is negative, infinite or no number.
+    """Refuse an epsilon of norms that is negative, or so large that a norm is no norm.
 
     Raises:
         ValueError: saying what it should be.
     """
-    if not 0 <= eps < math.inf:
-        raise ValueError(f"eps is added to a square and must be 0 or more, not {eps!r}.")
+    if not 0 <= eps <= 1:
+        raise ValueError(
+            f"eps is added to a square and must be 0 or more, and at most 1, not {eps!r}."
+        )
 
 
 def check_rope_base(base: float) -> None:

@@ -15,7 +15,7 @@ from traceback import walk_tb
 from typing import Any, TypeVar, get_origin
 
 from slp_transformer._internal.choices import make_tyro_registry
-from slp_transformer._internal.config_checks import suggest_closest_match
+from slp_transformer._internal.config_checks import check_whole_numbers, suggest_closest_match
 from slp_transformer._internal.plugins import Command, Options, import_object
 from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.cli.commands import COMMANDS
@@ -43,6 +43,7 @@ def parse_command_line(args: Sequence[str]) -> tuple[Command, Options]:
     found = import_object(command.options, f"The command {name}")
     options: Options = parse_flags(found, name, rest) if isinstance(found, type) else found(rest)
     options.check()
+    check_whole_numbers(options)
     return command, options
 
 

@@ -16,9 +16,8 @@ from slp_transformer.training.run_folder import (
 )
 
 RANGES: dict[str, Range] = {
-    **dict.fromkeys(
-        ("max_new_tokens", "num_samples", "num_beams", "n_best"), ((lambda n: n >= 1), "1 or more")
-    ),
+    **dict.fromkeys(("max_new_tokens", "num_beams", "n_best"), ((lambda n: n >= 1), "1 or more")),
+    "num_samples": ((lambda n: 1 <= n <= 10**6), "from 1 to 1,000,000"),
     "length_penalty": LENGTH_PENALTY,
     "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
 }

@@ -11,7 +11,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -217,17 +217,21 @@ def read_table(
         first_line = text.partition("\n")[0]
         delimiter = max(DELIMITER_NAMES, key=first_line.count)
     rows = (
-        split_plain_rows(text)
+        iter_plain_rows(text)
         if delimiter == "\t" and not is_quoted_throughout(text)
-        else parse_quoted_rows(path, text, delimiter)
+        else iter_quoted_rows(path, text, delimiter)
     )
-    header = [name.strip() for name in rows[0][1]] if rows else []
+    header = [name.strip() for name in next(rows, (1, []))[1]]
     kind = f"{path} ({DELIMITER_NAMES[delimiter]})"
     first, second = find_columns(header, languages, kind)
-    while rows and rows[-1][1] in ([], [""]):  # blank lines may stand at the end
-        rows.pop()
-    numbered = []
-    for number, row in rows[1:]:
+    numbered: NumberedPairs = []
+    blank: NumberedPairs = []  # lines, which may stand at the end
+    for number, row in rows:
+        if row in ([], [""]):
+            blank.append((number, ("", "")))
+            continue
+        numbered += blank
+        blank = []
         if len(row) > len(header):
             raise ValueError(
                 f"{path}: line {number:,} has {len(row)} cells, but there are {len(header)} "
@@ -250,20 +254,19 @@ def is_quoted_throughout(text: str) -> bool:
     )
 
 
-def split_plain_rows(text: str) -> list[tuple[int, list[str]]]:
-    """Return the numbered rows of tab-separated text in which a quotation mark is one."""
-    lines = text.removesuffix("\n").split("\n")
-    return [(n, line.removesuffix("\r").split("\t")) for n, line in enumerate(lines, start=1)]
+def iter_plain_rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the numbered rows of tab-separated text in which a quotation mark is one."""
+    for number, line in enumerate(io.StringIO(text, newline="\n"), start=1):
+        yield number, line.removesuffix("\n").removesuffix("\r").split("\t")
 
 
-def parse_quoted_rows(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
-    """Return the rows of a table in which cells may be quoted, each with its line.
+def iter_quoted_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a table in which cells may be quoted, each with its line.
 
     Raises:
         ValueError: naming the line, if a quotation is not one, or a cell has a line break in it.
     """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows = []
     try:
         for row in reader:
             if any("\n" in cell or "\r" in cell for cell in row):
@@ -271,13 +274,12 @@ def parse_quoted_rows(path: Path, text: str, delimiter: str) -> list[tuple[int, 
                     f"{path}: line {reader.line_num:,} ends a cell that has a line break in it: "
                     "each side of a pair stands on one line."
                 )
-            rows.append((reader.line_num, row))
+            yield reader.line_num, row
     except csv.Error as error:
         raise ValueError(
             f"{path}: line {reader.line_num:,} is no row of a table: {error}; "
             f"{HOW_TO_QUOTE[delimiter]}."
         ) from None
-    return rows
 
 
 def find_columns(

@@ -258,6 +258,14 @@ class StreamDecoder:
         """
         return self.decoder.decode(self.tokenizer.token_bytes(token_id))
 
+    def decode_prompt(self, ids: Sequence[int]) -> str:
+        """Return the text that can be printed after these ids.
+
+        Raises:
+            ValueError: as `decode_next`.
+        """
+        return "".join(map(self.decode_next, ids))
+
     def flush(self) -> str:
         """Return what is left: "�" if the last character is unfinished, else ""."""
         return self.decoder.decode(b"", final=True)

@@ -90,8 +90,7 @@ class HarnessModel:
             )
         prompt = (self.tokenizer.encode(context) or [self.begin_id])[-room:]
         stop, decoder = StopText(until), self.tokenizer.stream_decoder()
-        for i in prompt:
-            decoder.decode_next(i)
+        decoder.decode_prompt(prompt)
 
         def on_token(_: int, i: int) -> bool:
             stop.feed(decoder.decode_next(i))

@@ -28,7 +28,7 @@ def format_tab(
 
     Title, ``style:``, ``tuning:`` (low string to high) and ``capo:`` come first, then the systems.
     A system is broken at a bar line; only a bar that does not fit on a line of its own is broken
-    inside, before an event.
+    inside, before a beat that is numbered, or else before an event.
 
     Args:
         tab: the piece.
@@ -155,21 +155,24 @@ class _BarText(NamedTuple):
 def _render_bar(
     bar: Bar, columns_per_step: int, max_columns: int, steps_per_beat: int, num_strings: int
 ) -> list[_BarText]:
-    """Return a bar as text, cut before an event wherever it would run out of the line."""
+    """Return a bar as text, cut before a beat or an event where it would run out of the line."""
     length = bar.steps * columns_per_step
     rows = [[" "] * length, *(["-"] * length for _ in range(num_strings))]
-    for count, step in enumerate(range(0, bar.steps, steps_per_beat), start=1):
-        start = step * columns_per_step
+    beats = range(0, length, steps_per_beat * columns_per_step)
+    for count, start in enumerate(beats, start=1):
         rows[0][start : start + len(str(count))] = str(count)[: length - start]
     starts = [event.step * columns_per_step for event in bar.events]
+    whole = set(beats)  # a fret may go on over the beginning of a beat
     for start, event in zip(starts, bar.events, strict=True):
         for each in event.tab_notes():
             text = format_note(each)
             rows[each.note.string][start : start + len(text)] = text
+            whole.difference_update(range(start + 1, start + len(text)))
     cuts = [0]
     while length - cuts[-1] > max_columns:
-        limit = cuts[-1] + max_columns
-        cuts.append(max((s for s in starts if cuts[-1] < s <= limit), default=limit))
+        within = range(cuts[-1] + 1, cuts[-1] + max_columns + 1)
+        places = whole.intersection(within) or set(starts).intersection(within)
+        cuts.append(max(places, default=within[-1]))
     return [
         _BarText(bar, ["".join(row[start:end]) for row in rows], start == 0, end == length)
         for start, end in pairwise([*cuts, length])

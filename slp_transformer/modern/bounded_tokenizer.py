@@ -84,14 +84,19 @@ class BoundedTokenizer:
         most = MAX_DECODED_BYTES + MAX_DECODED_BYTES_PER_TOKEN * len(ids)
         return self.ask("decode", array("I", ids).tobytes(), most=most)[1].decode()
 
-    def decode_next(self, stream: int, token: int) -> str:
-        """Return the text that a token completes in one of the streams, by number.
+    def decode_next(self, stream: int, ids: Sequence[int]) -> tuple[str, int]:
+        """Return the text that ids complete in one of the streams, and how many have none yet.
+
+        Args:
+            stream: the number of the stream.
+            ids: its next tokens, all in one request: a long prompt has many.
 
         Raises:
             ValueError: as `decode`.
         """
-        answer = self.ask("step", stream=stream, token=token, most=MAX_DECODED_BYTES)
-        return answer[1].decode()
+        most = MAX_DECODED_BYTES + MAX_DECODED_BYTES_PER_TOKEN * len(ids)
+        answer, text = self.ask("step", array("I", ids).tobytes(), stream=stream, most=most)
+        return text.decode(), answer["pending"]
 
     def to_str(self) -> str:
         """Return the content of tokenizer.json, as the library writes it."""

@@ -231,15 +231,18 @@ class StreamingDecoder:
 
     def decode_next(self, i: int) -> str:
         """Return the text that this id completes; "" while a character is unfinished."""
-        self.pending_ids.append(i)
-        try:
-            text = self.tokenizer.library.decode_next(self.stream, i)
-        except ValueError as error:  # bytes that are no character: the library begins anew
-            if self.tokenizer.library.has_ended():  # by its limits, and would be once more
-                raise ValueError(f"The tokenizer cannot decode these tokens: {error}.") from None
-            text = self.tokenizer.decode(self.pending_ids)
-        if text:
-            self.pending_ids = []
+        return self.decode_prompt([i])
+
+    def decode_prompt(self, ids: Sequence[int]) -> str:
+        """Return the text that ids complete, which are decoded at once.
+
+        Raises:
+            ValueError: as `PretrainedTokenizer.decode`.
+        """
+        with translate_library_errors("The tokenizer cannot decode these tokens"):
+            text, pending = self.tokenizer.library.decode_next(self.stream, ids)
+        together = [*self.pending_ids, *ids]
+        self.pending_ids = together[len(together) - pending :]
         return text
 
     def flush(self) -> str:

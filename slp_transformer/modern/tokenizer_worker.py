@@ -76,7 +76,7 @@ class Worker:
         self.new_stream: Callable[[], Any] = lambda: tokenizers.decoders.DecodeStream(
             skip_special_tokens=True
         )
-        self.streams: dict[int, Any] = {}
+        self.streams: dict[int, tuple[Any, list[int]]] = {}  # and the ids without text so far
         return {
             "vocab_size": self.tokenizer.get_vocab_size(),
             "largest_id": max(self.tokenizer.get_vocab().values(), default=-1),
@@ -102,20 +102,27 @@ class Worker:
             raise ValueError(f"it makes {len(text):,} bytes of {len(ids):,} tokens")
         return {}, text
 
-    def step(self, _: bytes, stream: int, token: int, most: int) -> tuple[dict[str, Any], bytes]:
-        """Return the text that a token completes in one of the streams that are being decoded.
+    def step(self, content: bytes, stream: int, most: int) -> tuple[dict[str, Any], bytes]:
+        """Return the text that ids complete in one of the streams that are being decoded.
 
-        A stream that fails, since its bytes are no character, begins anew.
+        The answer says how many of the last ids have no text so far.
         """
-        decoder = self.streams.setdefault(stream, self.new_stream())
-        try:
-            text = (decoder.step(self.tokenizer, token) or "").encode()
-        except Exception:
-            del self.streams[stream]
-            raise
-        if len(text) > most:
-            raise ValueError(f"it makes {len(text):,} bytes of a token")
-        return {}, text
+        decoder, pending = self.streams.get(stream) or (self.new_stream(), [])
+        texts, size = [], 0
+        for token in array("I", content):
+            pending.append(token)
+            try:
+                text = decoder.step(self.tokenizer, token)
+            except BaseException:  # bytes that are no character: the stream begins anew
+                decoder, text = self.new_stream(), self.tokenizer.decode(pending)
+            if text:
+                pending = []
+                texts.append(text.encode())
+                size += len(texts[-1])
+            if size > most:
+                raise ValueError(f"it makes {size:,} bytes of {len(content) // 4:,} tokens")
+        self.streams[stream] = decoder, pending
+        return {"pending": len(pending)}, b"".join(texts)
 
     def to_str(self, _: bytes) -> tuple[dict[str, Any], bytes]:
         """Return the content of tokenizer.json, as the library writes it."""

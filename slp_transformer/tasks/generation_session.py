@@ -89,7 +89,7 @@ class TextWatch:
         """Begin with a prompt, in which nothing is looked for."""
         self.decoder: Any = decoder
         self.stop: StopText = StopText(stop)
-        self.prompt: str = "".join(map(decoder.decode_next, prompt))
+        self.prompt: str = decoder.decode_prompt(prompt)
 
     def feed(self, token: int) -> str:
         """Add a token, and return the text that is now sure to stay."""

@@ -144,7 +144,7 @@ def test_links_in_a_circle_are_one_sentence(capsys):
 
 
 @pytest.mark.usefixtures("at")
-@pytest.mark.parametrize("eps", ["inf", "nan", "-1"])
+@pytest.mark.parametrize("eps", ["inf", "nan", "-1", "1e30"])
 def test_an_epsilon_that_no_norm_can_have_is_refused(eps, capsys):
     said = refused(capsys, *TRAIN, "--eps", eps)
     assert "eps is added to a square and must be 0 or more" in said and not Path("run").exists()

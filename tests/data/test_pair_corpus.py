@@ -113,7 +113,7 @@ def test_a_cell_that_is_no_sentence_is_refused_with_its_line(tmp_path, name, tex
 def wrong_tables() -> dict[str, tuple[bytes, str]]:
     utf16 = "a,b\nx,y\n".encode("utf-16")
     return {
-        "column": (b"a,b,c\n1,2,3\n", "has the columns a, b, c: name two of them by --source-lang"),
+        "column": (b'a,b,c\n1,"2', "has the columns a, b, c: name two of them by --source-lang"),
         "cell": (b"a,thai\nx,y\nx\n", "line 3 is empty"),
         "empty": (b"a,thai\nx,y\nx,  \n", "line 3 is empty"),
         "blank": (b"a,thai\nx,y\n\nx,y\n", "line 3 is empty"),

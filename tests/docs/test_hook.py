@@ -177,6 +177,7 @@ def test_recorded_runs_run_the_chapters_again_whose_code_names_them(project, cod
     keys = [key(project, text)]
     recorded = project / "benchmarks" / "results" / "ladder" / "losses.csv"
     recorded.parent.mkdir(parents=True)
+    recorded.with_name("README.md").write_text("Prose, which no code reads.", encoding="utf-8")
     for change in ("1.5", "1.4"):
         recorded.write_text(change, encoding="utf-8")
         keys.append(key(project, text))

@@ -47,6 +47,7 @@ def test_programs_run_as_they_stand(tmp_path):
     text = "the cat sat on the mat, and the dog on the log. " * 99
     (tmp_path / "my-texts" / "one.txt").write_text(text, encoding="utf-8")
     train = "-m slp_transformer train text my-texts --out-dir runs/mine --steps 20".split()
+    train += "--model-dim 32 --num-blocks 2 --context-length 64".split()
     assert python(*train, cwd=tmp_path).returncode == 0
     *alone, many = PROGRAMS.items()
     assert many[1].startswith("# many.py")

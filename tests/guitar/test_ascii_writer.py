@@ -90,6 +90,17 @@ def test_a_bar_that_is_too_long_is_cut_before_an_event():
     assert tops == ["e|1" + "-" * 21, "e " + "-" * 22, "e " + "-" * 16 + "|"]
 
 
+def test_a_bar_that_is_too_long_is_cut_before_a_numbered_beat_but_through_no_fret():
+    bar = Bar(20, (event(0, (1, 3)), event(9, (1, 5)), event(13, (1, 7))))
+    _, *systems = format_tab(Tab(bars=(bar,)), 20, number_beats_every=10).split("\n\n")
+    tops = [system.splitlines()[:2] for system in systems]
+    assert tops == [["  1", "e|3--------5"], ["  2", "e ---7------|"]]
+    wide = replace(bar, events=(event(0, (1, 3)), event(9, (1, 12)), event(13, (1, 7))))
+    _, *systems = format_tab(Tab(bars=(wide,)), 20, number_beats_every=10).split("\n\n")
+    tops = [system.splitlines()[1] for system in systems]
+    assert tops == ["e|3--------12--", "e 7------|"]
+
+
 @pytest.mark.parametrize(
     ("tuning", "line", "labels"),
     [

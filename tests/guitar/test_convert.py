@@ -187,12 +187,13 @@ def test_what_is_no_such_file_is_said_in_a_sentence(tmp_path, name, content, sen
 
 
 def test_a_number_that_leads_nowhere_is_named(tmp_path):
-    bars = "<MasterBars><MasterBar><Bars>7</Bars></MasterBar></MasterBars>"
-    score = f"<GPIF><Tracks><Track/></Tracks>{bars}</GPIF>"
-    with zipfile.ZipFile(tmp_path / "a.gp", "w") as archive:
-        archive.writestr("Content/score.gpif", score)
-    with pytest.raises(ValueError, match="it names '7', which is not in it"):
-        registry.read_any_tab_file(tmp_path / "a.gp")
+    for number, told in (("7", "it names '7', which"), ("7" * 3000, "it names '7{99}, which")):
+        bars = f"<MasterBars><MasterBar><Bars>{number}</Bars></MasterBar></MasterBars>"
+        score = f"<GPIF><Tracks><Track/></Tracks>{bars}</GPIF>"
+        with zipfile.ZipFile(tmp_path / "a.gp", "w") as archive:
+            archive.writestr("Content/score.gpif", score)
+        with pytest.raises(ValueError, match=f"{told} is not in it"):
+            registry.read_any_tab_file(tmp_path / "a.gp")
 
 
 @pytest.mark.slow

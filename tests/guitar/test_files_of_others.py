@@ -499,7 +499,7 @@ def test_patterns_of_type_2_are_refused(tmp_path):
 def test_instruments_are_parts_the_guitar_first_and_two_hands_are_one(tmp_path, capsys):
     path = midi(tmp_path, (named("Flute", 73), [76]), (named("Six", 25, 1), [64, 65]))
     tabs, problems = read_midi_tabs(path)
-    assert [tab.track for tab in tabs] == ["Six", "Flute"]
+    assert [(tab.title, tab.track) for tab in tabs] == [("", "Six"), ("", "Flute")]
     assert said(problems) == ["tracks 1, 2 are read one by one; --tracks chooses some"]
     (one,), _ = read_midi_tabs(path, tracks=[1])
     assert [pitch for *_, pitch in sounding(one)] == [76]

@@ -16,6 +16,7 @@ from own_process import OWN
 from slp_transformer.modern import bounded_tokenizer, hf_tokenizer
 from slp_transformer.modern.bounded_tokenizer import BoundedTokenizer
 from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
+from slp_transformer.tasks.generation_session import TextWatch
 
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no limits for a process")
 DOUBLE = {"type": "Replace", "pattern": {"String": " "}, "content": "  "}
@@ -99,6 +100,16 @@ def test_what_a_bounded_tokenizer_does_is_what_the_library_does():
     assert json.loads(ours.library.to_str()) == json.loads(library.to_str())
     for other in (copy.deepcopy(ours.library), pickle.loads(pickle.dumps(ours.library))):
         assert other.encode(text, False) == ids and other.kind == "BPE"
+
+
+def test_the_text_of_a_long_prompt_is_one_request(monkeypatch):
+    ours = PretrainedTokenizer(BoundedTokenizer(content(decoder={"type": "Fuse"})))
+    ids, asked = ours.encode("a b " * 500), []
+    exchange = ours.library.exchange
+    monkeypatch.setattr(ours.library, "exchange", lambda *a: asked.append(a[0]) or exchange(*a))
+    watch = TextWatch(ours.stream_decoder(), ids, ())
+    assert watch.prompt == "a b " * 500 and asked == ["step"]
+    assert watch.feed(ids[0]) + watch.finish() == "a"
 
 
 def test_its_process_ends_with_it_and_starts_again_when_it_was_killed():

@@ -7,7 +7,8 @@ lengths without a common unit), a sixth published tokenizers (parts that double 
 that try everything, long templates), a sixth configurations of published models, a sixth what
 `hostile_sources.py` makes: tables, texts, weights, chat templates. Each is given to one command. It
 is kept if the command does its work or refuses in one sentence with code 2, in at most 5 seconds of
-a core and 500 MiB beyond what the process had.
+a core and 500 MiB beyond what the process had. A text has 2 more seconds for each megabyte: to
+train on it, or to continue it, is work that was asked for.
 """
 
 import ctypes
@@ -338,6 +339,7 @@ def one_trial(folder: Path, count: int, seed: int) -> Trial:
     if sys.platform == "linux":  # else a fork finds room in the heap that making the file left
         ctypes.CDLL(None).malloc_trim(0)
     told = f"{size:,} bytes, {' '.join(word[:40] for word in words)}"
+    mutations.SECONDS = 5 + 2 * size / 1e6 if kind == "text" else 5.0
     trial = give(words, folder, kind, told, folder / "trial", contents(folder / "trial"))
     if trial.problem:
         shutil.copy(path, f"lost-{seed}-{count}{path.suffix}")

@@ -22,6 +22,7 @@ ODD_TEXTS = [
 ODD_BYTES = [b"\xff\xfe" + b"a\0" * 999, b"\xed\xa0\x80", b"\x1f\x8b\x08", b"PK\x03\x04", b"\x80"]
 CELLS = ["a", "", '"', '""', '"a\nb"', "a" * 200_000, "\x1b[2J", "\0", "é", "1,2", "\t", "=1+1"]
 MAX_MADE_BYTES = 24 << 20  # of what is made, which is more than any reader takes
+MAX_PROMPTS = 1000  # of a file, each of which is answered
 TEMPLATES = [
     "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
     "{% macro f(x) %}{{ f(x) }}{{ f(x) }}{% endmacro %}{{ f(1) }}",
@@ -117,7 +118,10 @@ def hostile_text(folder: Path, draw: random.Random) -> tuple[list[str], str, Pat
     words += ["--context-length", "16", "--tokenizer", draw.choice(["characters", "words", "bpe"])]
     more = ["--max-new-tokens", "2", "--device", "cpu"]
     prompt = ["generate", str(folder / "trial"), "--prompts-file", str(path), *more]
-    return draw.choice([words, words, prompt]), "text", path
+    chosen = draw.choice([words, words, prompt])
+    if path.read_bytes().count(b"\n") > MAX_PROMPTS:
+        chosen = words
+    return chosen, "text", path
 
 
 def hostile_weights(folder: Path, draw: random.Random) -> tuple[list[str], str, Path]:
@@ -140,7 +144,8 @@ def hostile_weights(folder: Path, draw: random.Random) -> tuple[list[str], str, 
             case 2:
                 own["dtype"] = draw.choice(["F8_E4M3", "BOOL", "I64", "F64", "", 7, "x" * 9999])
             case 3:
-                head |= {f"x{i}": own for i in range(draw.choice([1, 99_999]))}
+                count = times_within(json.dumps(own), draw.choice([1, 99_999]))
+                head |= {f"x{i}": own for i in range(count)}
             case 4:
                 head["__metadata__"] = {"a": draw.choice(["b" * 9_000_000, "\x1b[2J", {}, 1])}
             case 5:

@@ -77,8 +77,11 @@ def execute(options: TabOptions) -> None:
         check_writable_suffix("standard output", one_channel=True)
     tab, *others = read_and_select_tracks(options)
     if others:
-        names = ", ".join(f"{number} {own.track}" for number, own in enumerate(others, start=2))
-        print_status(f"{options.song} has {1 + len(others)} tracks; the first is taken ({names}).")
+        names = ", ".join(own.track or "one without a name" for own in others)
+        print_status(
+            f"{options.song} has {1 + len(others)} tracks; {tab.track or 'the first'} is taken, "
+            f"and not {names} (--tracks chooses)."
+        )
     half_steps = options.transpose
     if options.keep_shapes:
         new_capo = options.capo
@@ -106,8 +109,8 @@ def execute(options: TabOptions) -> None:
         if name is not None and name != "standard":
             wanted = replace(wanted, tuning=NAMED_TUNINGS[name])
             print_status(
-                f"{options.song.name} names no guitar and is not within a standard one: it is "
-                f"fingered for {name} (--tuning takes another)."
+                f"{options.song.name} names no tuning, and a standard guitar does not have all its "
+                f"notes: it is fingered for {name} (--tuning takes another)."
             )
     score_grips = None
     if options.model:  # PyTorch is imported only for models

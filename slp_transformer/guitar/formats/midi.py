@@ -152,16 +152,16 @@ def read_midi_tabs(
         strings = [channel for channel, _ in contents.programs[notes[0].track]]
         builder = TabBuilder(name, guitar, _build_bar_headers(contents, chosen, unit))
         for note in _quantize_notes(notes, ticks, unit):
-            place = (
-                _find_place_by_channel(note, guitar, strings, path)
-                if guitar
-                else Note(0, note.pitch)
-            )
+            place = Note(0, note.pitch)
+            if guitar:
+                place = _find_place_by_channel(note, guitar, strings, path)
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
             techniques = {Technique("let ring")} if note.rings else set[Technique]()
             builder.add_note(NoteEvent(onset, end - onset, place, techniques))
         found.append(builder)
-    tabs, problems = build_tabs(contents.source, contents.track_names.get(1, ""), found)
+    is_part = len(found) > 1 and 1 in used  # the first track's name is not the piece's then
+    title = "" if is_part else contents.track_names.get(1, "")
+    tabs, problems = build_tabs(contents.source, title, found)
     return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
 
 

@@ -64,7 +64,8 @@ def format_midi(*tracks: Tab, one_channel: bool = False) -> bytes:
         for step, message in sorted(
             messages, key=lambda each: (each[0], each[1].type == "note_on")
         ):
-            track.append(message.copy(time=(step - now) * scale))
+            message.time = (step - now) * scale
+            track.append(message)
             now = step
         rest = max(0, bar_start_steps(tab)[-1] - now) * scale
         track.append(mido.MetaMessage("end_of_track", time=rest))

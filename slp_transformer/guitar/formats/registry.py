@@ -4,8 +4,8 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
+from math import lcm
 from pathlib import Path
 from typing import Any
 
@@ -306,7 +306,9 @@ def find_losses(tabs: Sequence[Tab], path: str | Path) -> list[str]:
                 raise
     if found is None or read is not None:
         return describe_losses(tabs, read or [])
-    held = Counter(what for tab in tabs for what, _, _ in _iter_details(tab, True))
+    held = Counter(
+        what for tab in tabs for what, _, _ in _iter_details(tab, True, tab.steps_per_quarter or 1)
+    )
     return _format_loss_counts({what: held[what] for what in found.cannot_hold if held[what]})
 
 
@@ -335,7 +337,8 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
         has_strings = read.is_fingered or not own.is_fingered
         if not has_strings:
             lost["the strings"] = 1
-        details = (Counter(_iter_details(tab, has_strings)) for tab in (own, read))
+        unit = lcm(own.steps_per_quarter or 1, read.steps_per_quarter or 1)
+        details = (Counter(_iter_details(tab, has_strings, unit)) for tab in (own, read))
         missing = next(details) - next(details)
         gone = {place for what, place, _ in missing if what in NOTES}
         for (what, place, _), count in missing.items():
@@ -362,37 +365,40 @@ def _playing_marks(bar: Bar) -> tuple[Any, ...]:
     return marks if marks != (False, 1, (), ()) else ()
 
 
-def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]:
+def _iter_details(tab: Tab, has_strings: bool, unit: int) -> Iterator[tuple[str, Any, Any]]:
     """Yield each thing that a tab holds: what it is, where it is, and its value.
 
-    Without strings a note is where its pitch is.
+    Args:
+        tab: the tab.
+        has_strings: whether strings count; else a note is where its pitch is.
+        unit: how many parts of a quarter note places and lengths count, a multiple of the steps.
     """
     yield "the title", None, " ".join(tab.title.split())
     yield "the tuning", None, tab.tuning.open_pitches
     track = " ".join(tab.track.split())
     optional = ("the capo", tab.tuning.capo), ("the tracks' names", track), ("the style", tab.style)
     yield from ((what, None, value) for what, value in optional if value)
-    unit = tab.steps_per_quarter or 1
+    parts = unit // (tab.steps_per_quarter or 1)
     for start, bar in zip(bar_start_steps(tab), with_durations_filled(tab).bars, strict=False):
-        where = Fraction(start, unit)
+        where = start * parts
         for what, value in (("time signatures", bar.time_signature), ("tempos", bar.tempo_bpm)):
             if value:
                 yield what, where, value
         for step, bpm in bar.tempo_changes:
-            yield "tempos", where + Fraction(step, unit), bpm
+            yield "tempos", where + step * parts, bpm
         if marks := _playing_marks(bar):
             yield "marks of repeats", where, marks
         for event in bar.events:
             for (string, fret), length, techniques, voice in event.tab_notes():
                 if not has_strings:
                     string = fret = tab.tuning.pitch_of(Note(string, fret))
-                place = where + Fraction(event.step, unit), string
+                place = where + event.step * parts, string
                 kinds = {technique.kind: technique.bend_quarter_tones for technique in techniques}
                 if "dead" in kinds:
                     yield "dead notes", place, None
                 else:
                     yield "notes", place, fret
-                yield "lengths of notes", place, Fraction(length, unit)
+                yield "lengths of notes", place, length * parts
                 if voice == 2:
                     yield "marks of a second voice", place, None
                 for kind in kinds.keys() - {"dead"}:

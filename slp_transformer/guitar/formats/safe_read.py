@@ -123,7 +123,7 @@ def translate_read_errors(path: str | Path, file_type: str) -> Iterator[None]:
     try:
         yield
     except KeyError as error:  # "'7'" alone says nothing
-        reason = f"it names {error}, which is not in it"
+        reason = f"it names {str(error)[:100]}, which is not in it"
         raise ValueError(f"{path} cannot be read as {file_type}: {reason}.") from None
     except Exception as error:  # what a damaged file makes of a library is anybody's guess
         plain = "it ends too early" if isinstance(error, EOFError) else type(error).__name__
