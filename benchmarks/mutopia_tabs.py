@@ -1,24 +1,27 @@
 """Tabs of the Mutopia Project's solo guitar pieces, to train on.
 
-    python benchmarks/mutopia_tabs.py DATA/pieces.jsonl.gz runs/mutopia
-    python benchmarks/mutopia_tabs.py DATA/pieces.jsonl.gz runs/mutopia --share-alike
+    python benchmarks/mutopia_tabs.py DATA/pieces.jsonl.gz CLONE runs/mutopia
+    python benchmarks/mutopia_tabs.py DATA/pieces.jsonl.gz CLONE runs/mutopia --share-alike
 
 DATA has one JSON object a piece: `id` (its path at the publisher), `title`, `license`, `time` (the
 first time signature), `split`, and `notes`: onset and duration in quarters, MIDI pitch, voice,
 string, finger, bar. Strings and fingers, of which editors wrote few, are not looked at: each piece
 is fingered as `slp-transformer tab` does it, for the first guitar of that command's list on which
-all of its notes are.
+all of its notes are. CLONE is a clone of the publisher's repository, MutopiaProject/MutopiaProject,
+whose files name composers and typesetters.
 
 Written are OUT/train and OUT/valid, alphaTex files for `slp-transformer train tabs`, and
-OUT/pieces.json: title, place and license of each piece. Training pieces are in the public domain or
-under CC BY; with `--share-alike` those under CC BY-SA are among them. Each is there in several keys
-(`--transpose`), as far as the guitar goes. Left out, and counted: pieces whose meter changes, and
-those whose notes are on no grid that tokens have.
+OUT/pieces.json: title, composer, typesetter, place and license of each piece. Training pieces are
+in the public domain or under CC BY; with `--share-alike` those under CC BY-SA are among them. Each
+is there in several keys (`--transpose`), as far as the guitar goes. Left out, and counted: pieces
+whose meter changes, and those whose notes are on no grid that tokens have.
 """
 
 import argparse
 import gzip
 import json
+import re
+import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -114,10 +117,44 @@ def make_tabs(piece: PlayablePiece, keys: range) -> Iterator[tuple[int, Tab]]:
                 raise
 
 
+def read_header(clone: Path, piece: str) -> dict[str, str]:
+    """Return what the first file of a piece says of itself, from the repository's last commit."""
+    git = ["git", "-C", str(clone)]
+
+    def ask(*command: str) -> str:
+        return subprocess.run(
+            [*git, *command], check=True, capture_output=True, encoding="utf-8", errors="replace"
+        ).stdout
+
+    names = ask("ls-tree", "-r", "--full-tree", "--name-only", "HEAD", f"ftp/{piece}.ly")
+    names = names or ask("ls-tree", "-r", "--full-tree", "--name-only", "HEAD", f"ftp/{piece}/")
+    text = ask("show", f"HEAD:{names.splitlines()[0]}")
+    return dict(re.findall(r'^\s*(\w+) *= *(?:\\markup *)?"([^"]*)"', text, re.MULTILINE))
+
+
+def describe(row: dict[str, Any], clone: Path) -> dict[str, str]:
+    """Return what is to be said of a piece to whoever uses it.
+
+    Raises:
+        ValueError: if the publisher's file has another license than the row.
+    """
+    header = read_header(clone, row["id"].partition("#")[0])
+    licenses = {header.get(name) for name in ("license", "copyright")} - {None}
+    if licenses and row["license"] not in licenses:
+        raise ValueError(f"{row['id']} is under {' or '.join(map(str, licenses))}")
+    family, initials = re.fullmatch(r"(.+?)([A-Z]*)", row["composer"]).groups()  # as "BachJS"
+    return {
+        **{name: row[name] for name in ("id", "title", "license", "split")},
+        "composer": header.get("composer") or " ".join([*(f"{one}." for one in initials), family]),
+        "typesetter": header.get("maintainer", "unknown"),
+    }
+
+
 def main() -> None:
     """Write the files, and print what was left out."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("pieces", type=Path)
+    parser.add_argument("clone", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--share-alike", action="store_true", help="train on CC BY-SA, too")
     parser.add_argument("--transpose", type=int, default=3, help="most half steps [3]")
@@ -141,8 +178,7 @@ def main() -> None:
             continue
         for half_steps, tab in tabs:
             write_tab(tab, folder / f"{row['id'].replace('/', '_')}{half_steps:+d}.atex")
-        about = {name: row[name] for name in ("id", "title", "composer", "license", "split")}
-        kept.append(about | {"keys": len(tabs)})
+        kept.append(describe(row, arguments.clone) | {"keys": len(tabs)})
     write_json(arguments.out / "pieces.json", kept)
     print(json.dumps({"kept": Counter(row["split"] for row in kept), "left_out": left_out}))
 

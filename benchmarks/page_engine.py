@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from page_model import load_rounded
 from playwright.sync_api import Route, sync_playwright
-from safetensors.torch import load
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.json_files import write_json
@@ -84,10 +84,7 @@ def measure(run: Path, rounds: int) -> dict[str, Any]:
     files |= {"engine.js": (FOLDER / "engine.js").read_bytes(), "worker.js": WORKER.encode()}
     files["constants.js"] = constants.as_module().encode()
     found, version = in_chromium(files, rounds)
-    spec = json.loads(files["config.json"])
-    model = TransformerLM(TransformerConfig(**spec["config"])).eval()
-    weights = load(files["model.safetensors"])
-    model.load_state_dict({name: W.float() for name, W in weights.items()})
+    model = load_rounded(run)
     with torch.no_grad():
         U = model(torch.tensor(IDS))
     return {

@@ -1,7 +1,8 @@
 """The trained models of the pages "One sentence" and "Write with it", as files.
 
     python benchmarks/page_model.py
-    python benchmarks/page_model.py --writers runs/page
+    python benchmarks/page_model.py --writers runs/page --music runs/mutopia
+    python benchmarks/page_model.py --writers runs/page --music runs/mutopia --only tab
 
 Without an option, chapter 5's own lines are run, up to the end of its training. Written are the
 model as a run keeps it (config.json, model.safetensors) with its words, into
@@ -10,6 +11,8 @@ docs/assets/model/chapter5, and what was measured into benchmarks/results/page_m
 With `--writers`, `slp-transformer train` makes two runs in that folder, or finishes those that are
 there, and chapter 9's own lines train the model in which induction heads arise. All three are
 rounded to float16, the best checkpoint of each run, into docs/assets/model/text, tab and letters.
+The tab model reads what `mutopia_tabs.py` wrote into the folder of `--music`; LICENSE.txt beside
+its weights names those pieces.
 """
 
 import argparse
@@ -21,11 +24,12 @@ import json
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
+from pkgutil import resolve_name
 from string import ascii_lowercase
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from slp_transformer import TransformerLM
 from slp_transformer._internal.json_files import read_json, write_json
@@ -33,7 +37,8 @@ from slp_transformer.cli import main as slp_transformer
 from slp_transformer.data.text_tokenizer import TextTokenizer
 from slp_transformer.tasks.saved_runs import load_run
 from slp_transformer.training.checkpoints import make_model_spec
-from slp_transformer.training.run_folder import checkpoint_folder
+from slp_transformer.training.run_folder import MODELS as MODEL_CLASSES
+from slp_transformer.training.run_folder import checkpoint_folder, load_model_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "docs" / "assets" / "model"
@@ -45,11 +50,26 @@ WRITERS = {
         "--dropout 0.15 --steps 2000 --eval-interval 250 --max-eval-samples 128"
     ),
     "tab": (
-        "train tabs --model-dim 96 --num-blocks 3 --num-heads 4 --context-length 288 "
-        "--dropout 0.15 --batch-size 8 --steps 1500 --eval-interval 150"
+        "train tabs MUSIC/train --val-data MUSIC/valid --model-dim 96 --num-blocks 3 --num-heads 4 "
+        "--context-length 288 --dropout 0.15 --positions rotary --normalization rms --qk-norm "
+        "--activation relu2 --no-ffn-bias --zero-init --schedule linear --batch-size 8 --steps 800 "
+        "--eval-interval 200"
     ),
 }
 BEGINNING = "Call me Ishmael. "
+PUBLISHER = "https://www.mutopiaproject.org"
+LICENSE = "https://creativecommons.org/licenses/by/3.0/"
+SOURCES = """What the model of guitar tab in this folder was trained on
+
+The weights (model.safetensors) were fitted to the {count} pieces below, published by the Mutopia
+Project ({publisher}): solo pieces for guitar whose editions are in the public
+domain, or under Creative Commons Attribution 3.0 ({license}), as
+each line says. They were changed: strings and frets were chosen by this package, each piece was
+transposed to up to seven keys, and grace notes and the lengths of notes were left out
+(benchmarks/mutopia_tabs.py). Neither the publisher nor the typesetters endorse the model.
+
+Title; composer; who typeset the edition; its license; its place at the publisher
+"""
 
 
 def run_chapter(stem: str, until: str) -> dict[str, Any]:
@@ -94,44 +114,86 @@ def keep_rounded(model: TransformerLM, tokenizer: Any, folder: Path) -> dict[str
     }
 
 
-def make_writers(runs: Path) -> None:
-    """Train the models of the page "Write with it", round them, and write what they do."""
-    result: dict[str, Any] = environment()
-    for name, command in WRITERS.items():
-        resume = ["--resume"] if (runs / name).exists() else []
-        printed(*command.split(), "--out-dir", str(runs / name), "--quiet", *resume)
-        run = load_run(runs / name, "best", "cpu")
-        checkpoint = checkpoint_folder(runs / name, "best")
-        content = read_json(checkpoint / "tokenizer.json")
-        result[name] = {
-            "command": command,
-            "step": read_json(checkpoint / "checkpoint.json")["step"],
-            **keep_rounded(run.model, content, MODELS / name),
-            "held_out": json.loads(printed("evaluate", str(runs / name), "--json")),
-        }
-        del result[name]["held_out"]["run"]
+def load_rounded(folder: Path) -> Any:
+    """Return a model of the site from its folder, in float32."""
+    spec = load_model_spec(folder)
+    model = resolve_name(MODEL_CLASSES[spec.model][0])(spec.config)
+    weights = load_file(folder / "model.safetensors")
+    model.load_state_dict({name: W.float() for name, W in weights.items()})
+    return model.eval()
+
+
+def make_writer(name: str, runs: Path, music: Path | None) -> dict[str, Any]:
+    """Train a model that writes, or finish its training, round it, and return what it does."""
+    if music is None and "MUSIC" in WRITERS[name]:
+        raise SystemExit("The tab model is trained on the folder of --music.")
+    words = [word.replace("MUSIC", str(music)) for word in WRITERS[name].split()]
+    resume = ["--resume"] if (runs / name).exists() else []
+    printed(*words, "--out-dir", str(runs / name), "--quiet", *resume)
+    run = load_run(runs / name, "best", "cpu")
+    checkpoint = checkpoint_folder(runs / name, "best")
+    made = {
+        "command": WRITERS[name],
+        "step": read_json(checkpoint / "checkpoint.json")["step"],
+        **keep_rounded(run.model, read_json(checkpoint / "tokenizer.json"), MODELS / name),
+        "held_out": json.loads(printed("evaluate", str(runs / name), "--json")),
+    }
+    del made["held_out"]["run"]
+    if music and "MUSIC" in WRITERS[name]:
+        (MODELS / name / "LICENSE.txt").write_text(name_sources(music), encoding="utf-8")
+    return made
+
+
+def name_sources(music: Path) -> str:
+    """Return whose pieces a model has read, and under which licenses."""
+    pieces = [piece for piece in read_json(music / "pieces.json") if piece["split"] == "train"]
+    pieces.sort(key=lambda piece: piece["id"])
+    lines = [
+        f"{piece['title']}; {piece['composer']}; typeset by {piece['typesetter']}; "
+        f"{piece['license']}; {PUBLISHER}/ftp/{piece['id'].rpartition('/')[0]}"
+        for piece in pieces
+    ]
+    return SOURCES.format(count=len(pieces), publisher=PUBLISHER, license=LICENSE) + "\n".join(
+        [*lines, ""]
+    )
+
+
+def make_letters() -> dict[str, Any]:
+    """Train chapter 9's model, round it, and return what it does."""
     names = run_chapter("09_inside", "points")
     letters = TextTokenizer("characters", list(ascii_lowercase[: names["V"]])).to_json()
-    result["letters"] = {
-        **keep_rounded(names["finder"], letters, MODELS / "letters"),
-        "loss_by_step": names["points"],
-    }
+    kept = keep_rounded(names["finder"], letters, MODELS / "letters")
+    return {**kept, "loss_by_step": names["points"]}
+
+
+def show_still(runs: Path) -> dict[str, Any]:
+    """Return what the page shows of the text model where no script runs."""
     run = load_run(runs / "text", "best", "cpu")
     with torch.no_grad():
         y = run.model(torch.tensor(run.tokenizer.encode(BEGINNING)))[-1].softmax(dim=-1)
     most = y.topk(12)
     options = ("--seed", "1", "--temperature", "0.8", "--top-p", "0.95")
     prompt = ("--prompt", BEGINNING, "--max-new-tokens", "400")
-    result["still"] = {
+    return {
         "next": [
             [run.tokenizer.decode([i]), p]
             for p, i in zip(*map(torch.Tensor.tolist, most), strict=True)
         ],
         "text": printed("generate", str(runs / "text"), *prompt, *options),
-        "tab": printed("generate", str(runs / "tab"), *options),
     }
-    write_json(RESULT.with_name("writers.json"), result)
-    print(json.dumps(result, indent=1))
+
+
+def make_writers(runs: Path, music: Path | None, names: list[str]) -> None:
+    """Make models of the page "Write with it", and write what they do."""
+    place = RESULT.with_name("writers.json")
+    result: dict[str, Any] = read_json(place) if place.exists() else {}
+    for name in names:
+        made = make_letters() if name == "letters" else make_writer(name, runs, music)
+        result[name] = environment() | made
+        if name == "text":
+            result["still"] = show_still(runs)
+    write_json(place, result)
+    print(json.dumps({name: result[name] for name in names}, indent=1))
 
 
 def environment() -> dict[str, str]:
@@ -148,8 +210,12 @@ def main() -> None:
     """Write the files."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--writers", type=Path, metavar="FOLDER")
-    if runs := parser.parse_args().writers:
-        return make_writers(runs)
+    parser.add_argument("--music", type=Path, metavar="FOLDER")
+    parser.add_argument("--only", choices=(*WRITERS, "letters"))
+    arguments = parser.parse_args()
+    if arguments.writers:
+        names = [arguments.only] if arguments.only else [*WRITERS, "letters"]
+        return make_writers(arguments.writers, arguments.music, names)
     names = run_chapter("05_language_model", "losses")
     model = names["model"].eval()
     sentences = [" ".join(words) for words in names["sentences"]]

@@ -98,6 +98,7 @@ def test_metadata_name_the_licenses_of_all_that_is_not_ours():
     assert CHECK.find_metadata_faults(metadata) == [
         "license Apache-2.0 of THIRD_PARTY.md is not named",
         "license BSD-3-Clause of THIRD_PARTY.md is not named",
+        "license CC-BY-3.0 of THIRD_PARTY.md is not named",
         "license Zlib is named, but not in THIRD_PARTY.md",
         "LICENSE is missing",
     ]

@@ -36,11 +36,13 @@ from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
 from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
+from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.guitar.fretboard import MAX_FRET, TUNINGS
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
 SENTENCE_MARK, WRITE_MARK, HEAR_MARK = "<!-- sentence -->", "<!-- write -->", "<!-- heard -->"
+HOME_PIECE_MARK = "<!-- piece -->"
 FINGERING_MARK = "<!-- fingering -->"
 MISTAKES_MARK, QUIZ_MARK = "<!-- mistakes -->", "<!-- unnamed -->"
 STAGES = {f'id="slp-{name}"': name for name in ("sentence", "write", "fingering")}
@@ -265,11 +267,13 @@ MODELS = {
 }
 """The models of the page, with their names and a beginning."""
 RIFFS = {
-    "blues shuffle": "(0.5 2.4) (0.5 2.4) (0.5 4.4) (0.5 4.4)",
+    "thirds in G": "(0.3 0.2).4 (2.3 1.2).4 (4.3 3.2).4 (5.3 5.2).4",
+    "bass and chords in A": "0.5.4 (2.4 2.3 2.2).4 0.6.4 (2.4 1.3 0.2).4",
     "E minor, upwards": "0.6 3.6 0.5 2.5 0.4 2.4 0.3 2.3",
     "picking in C": "3.5 2.4 0.3 1.2 0.1 1.2 0.3 2.4",
-    "low strings": "0.6.4 3.6.8 5.6 0.6.4 3.6.8 6.6",
 }
+PIECE = Path("benchmarks", "results", "page_model", "piece.atex")
+"""A piece of the tab model, by the rule of `benchmarks/written_tabs.py`."""
 
 
 MOST_TOKENS = 41  # on a slider, where it stands for all
@@ -296,8 +300,23 @@ def fill_write(content: str, root: Path, assets: str, player_assets: str) -> str
         most=MOST_TOKENS,
         player=player(player_assets),
         still=run["still"],
+        piece=format_tab(written_piece(root)),
     )
     return content.replace(WRITE_MARK, page)
+
+
+@cache
+def written_piece(root: Path) -> Tab:
+    """Return the piece of the tab model that the site lets people hear."""
+    ((tab,), _) = read_any_tab_file(root / PIECE)
+    return tab
+
+
+def fill_home_piece(root: Path, player_assets: str) -> str:
+    """Return the button of the home page that lets it be heard, and what plays it."""
+    return template("home_piece.html").render(
+        tex=format_alphatex(written_piece(root)), player=player(player_assets)
+    )
 
 
 # --- Break it -------------------------------------------------------------------------------------
@@ -402,7 +421,7 @@ def is_steady(tab: Tab) -> bool:
 @cache
 def pieces(root: Path) -> list[Heard]:
     """The pieces, in their order: those in one meter throughout come first."""
-    found = [_generated(root), _fingered(), *_practice()]
+    found = [_generated(root), _of_the_page(root), _fingered(), *_practice()]
     return sorted(found, key=lambda piece: not is_steady(piece.tab))
 
 
@@ -427,6 +446,17 @@ def _generated(root: Path) -> Heard:
         "a semitone. Its steps are columns of text, not time; each is played as a sixteenth."
     )
     return Heard("A model's piece", how, replace(timed, title="A waltz by a model"))
+
+
+def _of_the_page(root: Path) -> Heard:
+    """Return the piece of the page's own model."""
+    how = (
+        "Written by the model of “Write with it”, which has read 111 pieces for guitar, most of "
+        "them by Horetzky and Giuliani. Of a hundred pieces of at most 280 tokens, those with "
+        "forty moments or more, a fifth of them chords, it is the first with fewest semitones in "
+        "chords. The tempo is ours."
+    )
+    return Heard("A small piece by a model", how, written_piece(root))
 
 
 def _fingered(half_steps: int = 0) -> Heard:

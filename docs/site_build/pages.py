@@ -122,6 +122,8 @@ def with_model(content: str, page) -> str:
     match page.file.src_uri:
         case "index.md" if "<!-- looking -->" in content:
             link = relative("model/", page)
+            piece = model_pages.fill_home_piece(site.root, player)
+            content = content.replace(model_pages.HOME_PIECE_MARK, piece)
             return content.replace("<!-- looking -->", model_pages.looking(site.root, link))
         case "hear.md":
             heard = model_pages.stage(model_pages.pieces(site.root), player)
