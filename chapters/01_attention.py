@@ -256,8 +256,8 @@ print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 # \tag{8.10 · 7.10}
 # $$
 #
-# The score is now the dot product of query and key, divided by $\sqrt{d_k}$: a sum of $d_k$ terms spreads like
-# $\sqrt{d_k}$, and when scores are far apart, one token gets nearly all the weight.
+# The score is now the dot product of query and key, divided by $\sqrt{d_k}$: a sum of $d_k$ independent terms
+# spreads like $\sqrt{d_k}$, and when scores are far apart, one token gets nearly all the weight.
 #
 # <span class="eq" id="eq-scaled-score">scaled-score · 8.11 · 7.11</span>
 #

@@ -340,7 +340,7 @@ for i in range(N):  # the book's x_1 is X[0]
 #
 # - The query of a *pronoun* asks for a *string*, and the head copies what it finds into the feature *string*.
 # - The unit is the *and* from above: pronoun and string together write *found*. A single 1 among eight features
-#   has a standard deviation of $\sqrt7/8\approx0.33$, so layer norm puts it $1/0.33\approx3.02$ above the
+#   has a standard deviation of $\sqrt7/8\approx0.33$, so layer norm puts it $8/\sqrt7\approx3.02$ above the
 #   zeros. So what the head copies is divided by 3. In a row with two 1s, each stands only
 #   $\sqrt{16/3}\approx2.31$ above the zeros, and the threshold, 3.6, lies between one 1 (3.02) and both (4.62).
 #

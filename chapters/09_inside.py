@@ -404,7 +404,7 @@ plotting.interactive_steps("Ablated", states, start=3)
 
 # %% [markdown]
 # Without one head it still drops, so the block's other head can do much of the work. (Of block 1 with seeds 1 and 2,
-# too; but there one head of block 0 does most of it, or all: 2.14 and 3.48 nats without it.) Without both heads of
+# too; in their block 0 one head matters far more: without it 2.14 and 3.48 nats are left.) Without both heads of
 # a block, either block, all three models are worse than a uniform guess: each block needs the other.
 #
 # ### Two circuits

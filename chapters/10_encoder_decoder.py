@@ -1,7 +1,7 @@
 # %% [markdown] tags=["more"]
 # # 10 · Encoder and decoder
 #
-# Section 12.3 (2025-26 drafts), chapters 9 and 13 (August 2026 draft)
+# Chapter 9 and section 12.3 (2025-26 drafts), chapters 9 and 13 (August 2026 draft)
 #
 # Connect an encoder to a decoder, and watch the decoder learn where to look in the source.
 #

@@ -440,9 +440,9 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # ```
 #
 # Trained for 2,500 steps (eleven minutes on one core) on 403 classical tabs from classtab.org, it needs
-# 4.30 bits per note on 54 held-out tabs by other composers; a 5-gram over the same tokens needs 6.05. (Bits per
-# note: the loss in nats, summed over all tokens and divided by ln 2 and by the number of notes.) A wider model
-# with most of the parts of chapter 14 (`--config guitar`), trained for 4,000 steps, needs 3.72.
+# 4.30 bits per note on 54 held-out tabs by other composers (4.41 with another seed); a 5-gram over the same tokens
+# needs 6.05. (Bits per note: the loss in nats, summed over all tokens and divided by ln 2 and by the number of notes.)
+# A wider model with most of the parts of chapter 14 (`--config guitar`), trained for 4,000 steps, needs 3.72 (one seed).
 # `benchmarks/results/guitar_lm` shows a piece by the wider model, and how both models' pieces differ from those
 # that people wrote.
 

@@ -293,8 +293,8 @@ print(f"{wrong} of {total:,} notes, although it reads the correct places")
 
 # %% [markdown]
 # At inference the decoder reads the places that it has written, not the correct ones. `translate_passage` takes the
-# most probable place that the mask leaves, so all pitches are right and all grips can be held, whatever the
-# weights.
+# most probable place that the mask leaves, so all pitches are right whatever the weights, and so can all grips be
+# held, of chords that a hand can take at all.
 
 # %%
 measure(

@@ -204,7 +204,8 @@ def translate_passage(
             the likeliest each time.
 
     Raises:
-        UnplayableError: if no hand can play a moment.
+        UnplayableError: as `grips.find_grips_or_placements`: of what no hand can take, the
+            narrowest placements are written.
     """
     model.eval()
     source = encode_source(passage)
