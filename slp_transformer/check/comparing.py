@@ -113,7 +113,7 @@ def _holds_floats(value: Any) -> bool:
     return torch.as_tensor(value).is_floating_point()
 
 
-HAS_NAN = "it has NaN, from 0/0, ∞ − ∞ or 0 · ∞"
+HAS_NAN = "it has NaN, from 0/0, ∞ − ∞, 0 · ∞, or a log or root of a negative number"
 
 
 def has_new_nan(right: Any, found: Any) -> bool:

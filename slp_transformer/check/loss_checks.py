@@ -130,6 +130,12 @@ def _loss_cases() -> list[Inputs]:
     lambda U, ids, solve: solve(U[1:], ids[1:]),
     "last alone: Only the last word's loss is taken; take the mean over all that came next.",
     lambda U, ids, solve: solve(U[-2:], ids[-2:]),
+    "returned too early: Only the first word's loss is left: return after the loop, not in it.",
+    lambda U, ids, solve: solve(U[:2], ids[:2]),
+    "returned too early (divided): …",
+    lambda U, ids, solve: solve(U[:2], ids[:2]) / (len(ids) - 1),
+    "no logarithm: The mean of 1 − p is taken; the loss of a word is −log p.",
+    lambda U, ids: 1 - U[:-1].softmax(-1).gather(-1, ids[1:, None]).mean(),
 )
 def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `next_token_loss(U, ids)`: the mean loss of a text [N] from its logits [N×|V|].

@@ -12,9 +12,21 @@ from typing import Any
 from slp_transformer.check.diagnosing import CHECKS
 
 CALLED_IN_CHAPTERS = {  # where an exercise names its function otherwise
-    "one_hot_lookup": "my_lookup",
+    "cheapest_step": "my_step",
+    "count_places": "my_count",
     "input_encoding": "my_input",
+    "length_normalized": "my_score",
+    "masked_word_loss": "my_masked_loss",
     "next_token_loss": "my_loss",
+    "one_hot_lookup": "my_lookup",
+    "only_allowed": "my_allowed",
+    "path_back": "my_path",
+    "perplexity_of_loss": "my_perplexity_of",
+    "rate_of_2017": "my_rate",
+    "shift_position": "my_shift",
+    "takes_turns": "my_turns",
+    "unchanged": "my_silent_half",
+    "without_head": "my_output_without_head",
 }
 MIN_PASTED_STATEMENTS = 3  # shorter solutions are alike whoever writes them
 PACKAGE = "slp_transformer"

@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -151,6 +152,15 @@ def test_an_own_function_stands_before_an_imported_one():
         file.possible_names_for("softmax")[-1] == "my_softmax"
         and "softmax" in file.function_names_by_check()
     )
+
+
+def test_the_function_of_every_exercise_is_found_without_a_call_of_its_check():
+    exercises = (Path(__file__).parents[2] / "chapters" / "exercises").glob("*.py")
+    text = "\n".join(path.read_text("utf-8") for path in exercises)
+    asked = re.findall(r"^check\.(\w+)\((my_\w+)", text, re.MULTILINE)
+    script = "".join(f"def {name}():\n    return 0\n" for _, name in asked)
+    found = parse_file("mine.py", script.encode()).function_names_by_check()
+    assert len(asked) > 60 and asked == [(check, found.get(check)) for check, _ in asked]
 
 
 def test_a_long_function_of_the_package_is_known_by_its_code_and_a_short_one_is_anybodys():
