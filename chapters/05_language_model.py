@@ -1,7 +1,7 @@
 # %% [markdown] tags=["path"]
 # # 5 · The language model
 #
-# Sections 8.5 (2025-26 drafts) and 7.5 (August 2026 draft)
+# Sections 8.5 and 8.8 (2025-26 drafts), 7.5 (August 2026 draft)
 #
 # Stack the blocks, put the language model head on top, and look at what a small model predicts.
 #

@@ -1,7 +1,7 @@
 # %% [markdown] tags=["path"]
 # # 6 · Decoding
 #
-# Sections 7.4 and 8.6 (2025-26 drafts), 7.6 (August 2026 draft)
+# Sections 7.4 and 8.6 (2025-26 drafts), 7.6 and chapter 13 (August 2026 draft)
 #
 # Turn a model's distribution over the next word into text.
 #
@@ -257,8 +257,8 @@ torch.testing.assert_close(cut[0], one_by_one)
 plotting.show_source(filter_logits, only=["if", "u =", "for"])
 
 # %% [markdown] tags=["path"]
-# On the site [Figure](#fig-dials) has a dial for each. (Min-p, not in the book, keeps words with at least that
-# share of the largest probability.)
+# On the site [Figure](#fig-dials) has dials for temperature, top-k, top-p and min-p. (Min-p, not in the book, keeps
+# words with at least a given share of the largest probability.)
 
 # %% alt="Bars of four probabilities: all 0.443, the 0.328, your 0.148, that 0.081." caption="Temperature, top-k, top-p and min-p on one distribution" figure="dials"
 plotting.interactive_sampling(u, words)
@@ -633,7 +633,7 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    To no cut: what is beyond 0.99 is drawn less than once in a hundred steps.
+#    To no cut: what is beyond 0.99 is drawn less than once in a hundred steps. (In one run chance can hide it.)
 #
 #    </details>
 #
@@ -695,8 +695,8 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>Answer</summary>
 #
-#    No. A hypothesis is dropped when four others are better at that step, and the greedy text can be among
-#    these although it catches up later. Only a beam that keeps all is sure to find the best text.
+#    No. Only four hypotheses are kept at each step, and the greedy text can be dropped although it would catch
+#    up later. Only a beam that keeps all is sure to find the best text.
 #
 #    </details>
 #

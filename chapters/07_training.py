@@ -320,7 +320,7 @@ print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
 # $$
 #
 # So $\hat m$ is where the gradients point on average, and $\sqrt{\hat v}$ how large they are. A weight whose
-# gradients agree moves by η, the learning rate, whatever their size; one whose gradients cancel hardly moves. The small ε avoids a division by 0. The last term is the weight decay, which pulls weights toward 0;
+# gradients agree moves by about η, the learning rate, whatever their scale; one whose gradients cancel hardly moves. The small ε avoids a division by 0. The last term is the weight decay, which pulls weights toward 0;
 # it is applied to matrices only. One weight, three steps:
 
 # %%
