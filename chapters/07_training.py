@@ -739,7 +739,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    Which characters were there, but not where.
+#    Which characters came before the current one, but not in which order.
 #
 #    </details>
 #

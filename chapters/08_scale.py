@@ -423,7 +423,7 @@ plotting.show_source(LoRA.forward)
 #
 # The practice corpus of [chapter 12](12_guitar_tab.py) has studies of eight kinds. A small model is trained
 # on five of them: scales, arpeggios, picking and so on. Then it is fine-tuned on blues: shuffles,
-# walking basses and solos, which it has never seen.
+# walking basses and solos, three kinds of piece which it has never seen.
 
 # %%
 from slp_transformer.guitar.practice import make_practice_studies

@@ -550,7 +550,7 @@ plotting.interactive_steps("n", states)
 #    <details><summary>What happens</summary>
 #
 #    GPT-2's standard deviation suits wide models, and this one is narrow. Give it `initialization="xavier"` as
-#    well, and compare: that leaves the book's pre-norm and learned positions as the difference.
+#    well, and compare: that leaves the book's pre-norm, learned positions and unscaled embeddings as the difference.
 #
 #    </details>
 #
@@ -558,7 +558,7 @@ plotting.interactive_steps("n", states)
 #
 #    <details><summary>What happens</summary>
 #
-#    A date has few parts, and each of them was seen many times; a number can have any digit in any of six
+#    A date has few words, and nearly all were seen many times; a number can have any digit in any of six
 #    places. So count the mistakes of each as a share.
 #
 #    </details>

@@ -81,7 +81,7 @@ print(format_tab(corpus[0]))
 # it. `BAR<k>` begins a bar of k steps, and `POS<k>` says that the notes after it start k steps after the bar
 # line; without it they start on the bar line. A bar that has occurred before is a single token: `SAME<1>`
 # repeats the bar before, `SAME<2>` the one before that. A header names the tuning and the capo (a clamp that
-# raises all strings), the steps per quarter note (here three), the time signature (`METRE`, a spelling that
+# raises all strings), the steps per quarter note (three in the piece below), the time signature (`METRE`, a spelling that
 # saved models keep) and the key. Decoding the ids gives the same bars back. (Details:
 # <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>.)
 
@@ -349,12 +349,12 @@ print(format_tab(pieces[number].tab))
 #
 # One hand can play a chord if each note has a string of its own, each fret is on the neck, four fingers
 # reach the frets (the index may lie across the strings), and the *span*, from the lowest fretted note to the
-# highest, is at most four frets. The grammar guarantees the first two: the strings of a chord come in order,
-# so none is used twice, and no token stands for a fret beyond the neck. It knows nothing of fingers. That,
+# highest, is at most four frets. The grammar guarantees only the first: the strings of a chord come in order,
+# so none is used twice. (It has tokens up to fret 24, and the neck here ends at 19.) It knows nothing of fingers. That,
 # the model has to learn; `slp-transformer generate` masks such chords, too, and lengths of bars that do not
 # fill the time signature.
 #
-# A single note always fits, and two often do by chance, so we count only chords of three or more notes. For
+# A single note on the neck always fits, and two often do by chance, so we count only chords of three or more notes. For
 # comparison, we draw as many chords as the corpus has, of the same sizes, in two ways. *By chance*: each note
 # is drawn by its frequency in the corpus, and drawn again if its string is taken. *Bigram*: each note is
 # drawn from those that follow the previous note in some chord of the corpus. The model writes fewer chords,

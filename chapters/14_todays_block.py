@@ -564,9 +564,9 @@ plotting.interactive_lines(
 
 # %% [markdown]
 # Whether this carries over to large models cannot be seen in a run of seconds. Others have found that it does,
-# but differ on how much. Liu et al. (2025, arXiv 2502.16982), who trained a model of 16 billion parameters, of
-# which each token uses a part, report about half of AdamW's compute. Wen et al. (2025, arXiv 2509.02046) tuned
-# both, and found Muon 1.4 times as fast at 0.1 billion parameters, but only 1.1 times at 1.2 billion.
+# but differ on how much. Liu et al. (2025, arXiv 2502.16982), before they trained a model of 16 billion parameters
+# by it, report about half of AdamW's compute, by scaling laws of smaller models. Wen et al. (2025, arXiv 2509.02046)
+# tuned both kinds, and found optimizers such as Muon 1.4 times as fast at 0.1 billion parameters, but only 1.1 times at 1.2 billion.
 
 # %% [markdown]
 # ## Try it
