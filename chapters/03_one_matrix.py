@@ -268,7 +268,7 @@ for length in (128, 256, 512):
 assert counts[512] == 4 * counts[256] == 16 * counts[128]
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once say that the mask is in <a href="#eq-A-out">(8.34)</a>; it is in <a href="#eq-head-par">(8.33)</a>. The August 2026 draft corrects the first mention to <a href="#eq-head-par">(7.34)</a>, while others still say <a href="#eq-A-out">(7.35)</a>. <code>causal=True</code> of <code>MultiHeadAttention</code> tells PyTorch with a flag to use a causal mask. Where PyTorch has a fused kernel (one routine for all the steps) for the device and the sizes, it never stores an N×N matrix: the work is still O(N²), the memory is not.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once say that the mask is in <a href="#eq-A-out">(8.34)</a>; it is in <a href="#eq-head-par">(8.33)</a>. The August 2026 draft corrects the first mention to <a href="#eq-head-par">(7.34)</a>, while others still say <a href="#eq-A-out">(7.35)</a>. <code>causal=True</code> of <code>MultiHeadAttention</code> tells PyTorch with a flag to use a causal mask. Where PyTorch has a fused kernel (one routine for all the steps) for the device and the sizes, and without dropout, it never stores an N×N matrix: the work is still O(N²), the memory is not.</p></div>
 
 # %% [markdown] tags=["more"] gist="Two conventions for boolean masks that are opposites, and a token that may see nothing"
 # ## Masks in PyTorch

@@ -32,7 +32,7 @@ print(f"|V| = {len(vocabulary)} words, {len(sentences[0])} in each sentence")
 # %% [markdown]
 # A model is made from one
 # <autoref identifier="slp_transformer.config.TransformerConfig">configuration</autoref>. This one has rows of d
-# = 32 and L = 3 blocks. Embeddings start with a standard deviation of 0.02, which GPT-2 uses for rows of 768; a
+# = 32 and L = 3 blocks. Embeddings start with a standard deviation of 0.02, which GPT-2 uses for tokens' rows of 768; a
 # model as narrow as ours learns faster from larger values.
 
 # %%

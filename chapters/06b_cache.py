@@ -341,7 +341,7 @@ assert counts["draft"] < counts["untrained draft"]
 #    <details><summary>What happens</summary>
 #
 #    A larger one: the matrices, most of whose work the cache saves, now outweigh the fixed cost of each step,
-#    which it does not save. (In CPU time 49 to 66% at width 64, and 75 to 84% at 256, in single runs.)
+#    which it does not save. (Single runs vary: about six tenths at width 64, and eight tenths at 256.)
 #
 #    </details>
 

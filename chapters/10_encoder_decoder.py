@@ -676,8 +676,8 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 #
 #    <details><summary>What happens</summary>
 #
-#    The model has learned with padding, which a single lick does not have. With this seed none of 106 unseen licks
-#    comes out right.
+#    It learns far less: with this seed the loss ends at 1.1, not 0.02, and none of 106 unseen licks comes out right,
+#    padded or not. (With seed 1, 61 do if they are padded to seven notes, and 11 if not.)
 #
 #    </details>
 #
