@@ -466,6 +466,7 @@ function showText() {
     `tuning: ${names}`,
     ...(guitar.capo ? [`capo: ${guitar.capo}`] : []),
   ];
+  find("plain").tabIndex = 0; // it may scroll
   find("plain").textContent = `${head.join("\n")}\n\n${plainTab({ open: guitar.open, bars })}\n`;
 }
 
