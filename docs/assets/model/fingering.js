@@ -701,9 +701,11 @@ async function start() {
     pins.clear();
     refresh();
   });
-  for (const kind of Object.keys(WRITERS))
-    find(`save-${kind}`).addEventListener("click", () => download(kind));
   await open(find("file").files[0] ?? null);
+  for (const kind of Object.keys(WRITERS)) {
+    find(`save-${kind}`).addEventListener("click", () => download(kind));
+    find(`save-${kind}`).disabled = false;
+  }
 }
 
 const started = start();
