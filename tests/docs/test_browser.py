@@ -175,6 +175,18 @@ def test_axe_finds_nothing_and_no_page_scrolls_sideways(half, site, browser, add
     assert not too_wide
 
 
+def test_keys_reach_what_scrolls_before_a_page_s_script_has_come(browser, address):
+    found = {}
+    with browser.new_context(viewport=PHONE) as context:
+        page = context.new_page()
+        page.route("**/assets/**/*.js", lambda route: route.abort())
+        for name in ("hear/", "fingering/", "write/", "break-it/", "model/"):
+            page.goto(address + name, wait_until="load")
+            page.evaluate(axe.AXE_SCRIPT)
+            found[name] = list(axe_finds(page, ["scrollable-region-focusable"]))
+    assert not {name: said for name, said in found.items() if said}
+
+
 SMALL_LETTERS = """() => [...document.querySelectorAll(
     '.slp-figure svg text, .slp-wiring text')].filter(t => t.getClientRects().length).map(t => {
       const { a, b } = t.getScreenCTM(); // some words stand upright
