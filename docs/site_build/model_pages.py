@@ -426,13 +426,14 @@ def pieces(root: Path) -> list[Heard]:
 
 
 @cache
-def files(root: Path) -> dict[str, str | bytes]:
+def files(root: Path) -> dict[str, bytes]:
     """The pieces as files, by their places in the site."""
-    return {
+    made = {
         f"hear/{piece.files}.{kind}": written(piece.tab)
         for piece in pieces(root)
         for kind, written in FILES.items()
     }
+    return {name: one.encode() if isinstance(one, str) else one for name, one in made.items()}
 
 
 def _generated(root: Path) -> Heard:
