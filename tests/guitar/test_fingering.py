@@ -233,6 +233,11 @@ def test_a_piece_of_power_chords_keeps_one_shape_and_open_strings_out_of_it():
     assert finger_chords([*few, power[0], *triads], DROP_D)[1] == [0, 0, 5]
 
 
+def test_octaves_keep_one_shape_without_open_strings():
+    octaves = [(Note(4, fret), Note(2, fret + 3)) for fret in (5, 7, 8, 5)]  # G3 could be open
+    assert finger_chords(octaves, STANDARD) == [[5, 8], [2, 5], [3, 6], [5, 8]]
+
+
 @pytest.mark.parametrize(
     ("pitches", "dropped"),
     [
