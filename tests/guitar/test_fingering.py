@@ -256,12 +256,15 @@ def test_as_few_notes_as_possible_are_left_out(pitches, dropped):
     assert find_grips(tuple(left), STANDARD, 19, 19) and len(changes) == len(dropped)
 
 
-def test_a_note_that_rings_on_leaves_its_string_alone_to_the_end_of_its_bar():
+def test_a_note_that_rings_on_leaves_its_string_alone_until_it_comes_again_or_its_bar_ends():
     lets = (Technique("let ring"),)
     notes = [TabNote(Note(2, 1), 1, lets), TabNote(Note(1, 0), 1), TabNote(Note(1, 3), 9, lets)]
     events = [Event.from_notes(step, [each]) for step, each in zip((2, 3, 5), notes, strict=True)]
     piece = piece_from_tab(timed(Bar(8, tuple(events))))
-    assert [piece.ringing_steps(m, n) for m in piece.moments for n in m.notes] == [6, 1, 9]
+    assert piece.ringing_steps(piece.moments) == ((6.0,), (1.0,), (9.0,))
+    again = Bar(8, (*events, Event.from_notes(7, [notes[0]])))
+    piece = piece_from_tab(timed(again, again))
+    assert [own[0] for own in piece.ringing_steps(piece.moments)] == [5, 1, 9, 1] * 2
 
 
 TECHNIQUES_BY_PLACE = [  # at (string, fret), what leads on, and where a capo brings the notes
