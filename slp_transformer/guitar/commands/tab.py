@@ -126,6 +126,8 @@ def execute(options: TabOptions) -> None:
     except UnplayableError as error:
         policies = [name for name in UNPLAYABLE_HINTS if name != options.unplayable]
         hints = ", ".join(f"{name} {UNPLAYABLE_HINTS[name]}" for name in policies)
+        if options.capo and not options.keep_shapes:
+            hints += f". --keep-shapes keeps the shapes, {options.capo} half steps higher"
         raise ValueError(f"{error} --unplayable can do something: {hints}.") from None
     print_remarks([f"{where}: {what}" for where, what in changes])
     count = len(tabs_and_grips)
