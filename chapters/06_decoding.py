@@ -619,8 +619,8 @@ assert beamed.score > mean_score(drawn.ids)
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
-# 1. Add `top_p=0.9` to every temperature of the curves. What will it change, where the
-#    temperature is low and where it is high?
+# 1. Add `top_p=0.9` to every temperature of the curves but 0, where nothing is drawn. What will it
+#    change, where the temperature is low and where it is high?
 #
 #    <details><summary>What happens</summary>
 #
@@ -667,8 +667,8 @@ assert beamed.score > mean_score(drawn.ids)
 # - Each trades variety against slips. Measure both *(whole chapter)*.
 # - The most probable words one by one need not make the most probable text. Beam search keeps
 #   several hypotheses to find a more probable one *(whole chapter)*.
-# - The most probable text need not be the best: it may repeat itself, and it is short unless the score is
-#   divided by the length *(whole chapter)*.
+# - The most probable text need not be the best: it may repeat itself, and the sum favors short ones unless
+#   it is divided by the length *(whole chapter)*.
 
 # %% [markdown]
 # ## Test yourself

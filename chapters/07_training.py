@@ -619,7 +619,7 @@ plotting.heatmap(weights, names, places, top=1)
 
 # %% [markdown]
 # All of them look mainly at the character itself: without a residual stream, a head is the only way for it to
-# reach the output. The four heads differ in how far back they look.
+# reach the output. How far back the four look differs, with three of four seeds.
 
 # %% [markdown]
 # ### Blocks

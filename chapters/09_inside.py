@@ -125,7 +125,7 @@ for place in (best, least):
 plotting.panels(*panels)
 
 # %% [markdown]
-# The pattern is in block 0, above all in one head (the second with seeds 1 and 2). The heads of the blocks above score about what uniform weights do.
+# The pattern is in block 0, above all in one head; which one depends on the seed. The heads of the blocks above score about what uniform weights do.
 #
 # ## The residual stream, sublayer by sublayer
 #

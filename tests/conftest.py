@@ -89,7 +89,8 @@ def pytest_make_parametrize_id(val, argname):
 
 def pytest_collection_modifyitems(items):
     """What takes long begins first, so that no core waits for another at the end."""
-    long = ("test_chapters", "test_run_folder", "test_site", "test_browser", "test_processes")
+    long = ("test_chapters", "test_run_folder", "test_campaigns", "test_training_process")
+    long += ("test_site", "test_reuse_page", "test_example_task", "test_browser", "test_processes")
     places = {name: place for place, name in enumerate(long)}
     items.sort(key=lambda item: places.get(item.path.stem, len(long)))
 

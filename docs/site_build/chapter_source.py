@@ -11,6 +11,7 @@ import hashlib
 import platform
 import re
 import threading
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -105,8 +106,16 @@ def read_chapter(path: Path, root: Path) -> Chapter:
 
 
 @lru_cache(maxsize=64)
+def notebook_of(script: str) -> nbformat.NotebookNode:
+    """Return a script as a notebook, which nobody may change: reading one takes its time."""
+    return jupytext.reads(script, fmt="py:percent")
+
+
+@lru_cache(maxsize=64)
 def _read(path: Path, root: Path, script: str, more: str, book: Equations) -> Chapter:
-    notebook = jupytext.reads(script + more, fmt="py:percent")
+    notebook = deepcopy(notebook_of(script))
+    if more:
+        notebook.cells += deepcopy(notebook_of(more).cells)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = with_numbers(cell.source, book)

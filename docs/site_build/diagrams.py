@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from html import escape
 from math import hypot
 
-from slp_transformer.check.progress_page import PART_FUNCTIONS, TEMPLATE
-
 # Find an equation: its address and the link's text; None where it has no place.
 Link = Callable[[str], tuple[str, str] | None]
 _LINE = 15.0  # from one line of text to the next
@@ -605,6 +603,7 @@ def parts_list(link: Link, ways: dict[str, str]) -> str:
 
 def progress_drawing() -> str:
     """The drawing for the package's progress page, where a part leads to its first function."""
+    from slp_transformer.check.progress_page import PART_FUNCTIONS  # imports PyTorch
 
     def link(slug: str) -> tuple[str, str] | None:
         return (f"#{slug}", ", ".join(PART_FUNCTIONS[slug])) if slug in PART_FUNCTIONS else None
@@ -613,6 +612,8 @@ def progress_drawing() -> str:
 
 
 if __name__ == "__main__":
+    from slp_transformer.check.progress_page import TEMPLATE
+
     page = TEMPLATE.read_text(encoding="utf-8")
     figure = f"<figure>\n{progress_drawing()}\n</figure>"
     page = re.sub("(?s)<figure>.*</figure>", lambda _: figure, page)

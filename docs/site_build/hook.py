@@ -32,14 +32,14 @@ import postprocess
 import previews
 import reference
 from chapter_source import PACKAGE, equations_of, with_numbers
-from live_build import LiveBuild, last
+from live_build import LiveBuild, last, leave_for_later
 from live_cells import LiveCells
 from markdown.extensions.toc import nest_toc_tokens
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
-from mkdocs.utils import get_build_date
+from mkdocs.utils import get_build_date, write_file
 from page_steps import PageContext, Step
 from serving import LiveServer, PageServer
 from state import chapter_of, log, page_path, relative, site
@@ -146,6 +146,10 @@ def on_shutdown():
 
 def on_nav(nav, config, files):
     last.config, last.nav, last.files = config, nav, files
+    if site.deferring and site.live is None:  # a server that has not answered yet
+        leave_for_later(files, {"index.md", page_path(site.chapters[0].path.stem)})
+        for entry in site.api_pages:
+            register_names(entry, files.get_file_from_path(entry.path).page, config)
     return nav
 
 
@@ -181,9 +185,6 @@ def on_files(files: Files, config) -> Files:
         loops = (site.root / "tests" / "helpers" / "loops.py").read_text(encoding="utf-8")
         text = links.tests_page(site.equation_tests, loops)
         files.append(File.generated(config, "tests.md", content=text))
-    if (site.root / "docs" / "hear.md").is_file():
-        for name, content in model_pages.files(site.root).items():
-            files.append(File.generated(config, name, content=content))
     notation = site.root / "docs" / "notation.md"
     site.symbols = previews.symbols(notation.read_text("utf-8")) if notation.is_file() else {}
     shown = previews.as_json(site.equations, site.book, pages.ways_to, site.symbols)
@@ -218,7 +219,8 @@ def run_chapters() -> None:
 @event_priority(-100)  # after the search has written its index
 def on_post_build(config):
     site.reference.save()
-    postprocess.write_search(Path(config.site_dir), pages.equation_places())
+    if site.live is not None or not last.later:
+        postprocess.write_search(Path(config.site_dir), pages.equation_places())
     postprocess.style_once(Path(config.site_dir))
     if not site.serving:
         postprocess.cut(Path(config.site_dir))
@@ -288,8 +290,7 @@ def on_page_content(content, page, config, files):
     if chapter is None:
         uri = page.file.src_uri
         if entry := next((entry for entry in site.api_pages if entry.path == uri), None):
-            for name in pages.names_on(entry):
-                config.plugins["autorefs"].register_anchor(page, name)
+            register_names(entry, page, config)
         if kept := pages.kept(uri):
             page.toc = get_toc(kept["toc"])
             content = kept["content"]
@@ -299,6 +300,12 @@ def on_page_content(content, page, config, files):
     body, headings = notebook_html.finished(content)
     page.toc = get_toc(nest_toc_tokens(pages.with_equations(headings, body)))
     return _with_steps(body, page_steps.CHAPTER_STEPS, PageContext(page, site, chapter))
+
+
+def register_names(entry: reference.ApiPage, page, config) -> None:
+    """Lets other pages refer to what a page of the reference describes."""
+    for name in pages.names_on(entry):
+        config.plugins["autorefs"].register_anchor(page, name)
 
 
 def _with_steps(content: str, steps: tuple[Step, ...], context: PageContext) -> str:
@@ -322,6 +329,9 @@ def on_post_template(output_content, **_):
 def on_post_page(output, page, config):
     """Only a page with formulas asks for KaTeX's styles; every page asks for its fonts at once."""
     give_way()
+    if page.file.src_uri == "hear.md":
+        for name, content in model_pages.files(site.root).items():
+            write_file(content, str(Path(config.site_dir) / name))
     preload = ""
     for face in ("normal", "italic") if "<em>" in output else ("normal",):
         font = relative(f"assets/fonts/source-serif-4-latin-wght-{face}.woff2", page)

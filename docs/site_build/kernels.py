@@ -8,7 +8,6 @@ reader runs is kept among the outputs of the chapters.
 import contextlib
 import os
 import queue
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -113,7 +112,7 @@ class Collected:
             last = nbformat.v4.new_output("stream", name=made.name, text="")
             self.outputs.append(last)
         whole, newline, line = last.text.rpartition("\n")
-        line = OVERWRITTEN.sub("", (line + made.text).replace("\r\n", "\n"))
+        line = _overwritten((line + made.text).replace("\r\n", "\n"))
         before = len(last.text)
         last.text = whole + newline + line
         added = len(last.text) - before
@@ -166,8 +165,14 @@ class Collected:
         return True
 
 
-OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
 MAX_TRACEBACK = 20_000  # characters; a deep recursion has millions
+
+
+def _overwritten(text: str) -> str:
+    """Return each line from its last carriage return on, unless nothing has come after that yet."""
+    if "\r" not in text:
+        return text
+    return "\n".join(line[line.rfind("\r", 0, -1) + 1 :] for line in text.split("\n"))
 
 
 def _is_picture(kind: str) -> bool:
@@ -245,7 +250,9 @@ class Kernel:
             self._client = self._manager.blocking_client()
             self._client.start_channels()
             self._client.wait_for_ready(timeout=READY_S)
-            self._client.execute(PREPARE, silent=True, allow_stdin=False)
+            # Not as a cell, after which IPython puts the `write` of streams back.
+            expression = {"prepare": PREPARE}
+            self._client.execute("", silent=True, user_expressions=expression, allow_stdin=False)
         except Exception as error:
             self.close()
             raise KernelError(f"The kernel did not start: {error}") from None
@@ -299,6 +306,9 @@ class Kernel:
                 yield made if has_news else None
                 shown_at, has_news = time.monotonic(), False
         answer = self._answer(asked)
+        if not answer:  # as after `sys.stdout = None`: it would go on so, and run nothing
+            yield made
+            raise KernelError("The kernel no longer answers. The next run begins afresh.")
         made.has_failed = answer.get("status") == "error"
         payload = {one.get("source"): one for one in answer.get("payload", [])}
         if "page" in payload:

@@ -11,8 +11,8 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,13 +21,14 @@ import execution
 import pages
 from chapter_source import Chapter
 from mkdocs.commands.build import _populate_page, get_context
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 from serving import PageServer
 from state import log, page_path, site
 
 QUIET_S = 4.0  # without an edit, before everything is built again
 LOOK_S = 0.4  # between looks for an edit while everything is built
+INDEX = "search.json"  # which needs all pages
 
 
 class GaveWay(BaseException):
@@ -42,9 +43,28 @@ class LastBuild:
     files: Files | None = None
     nav: object = None
     env: object = None
+    later: dict[str, File] = field(default_factory=dict)
+    """The pages that a server builds once it answers, by their places in the built folder."""
 
 
 last = LastBuild()
+
+
+def leave_for_later(files: Files, first: Collection[str]) -> None:
+    """Let MkDocs build some pages alone: the rest is built when somebody asks for it, or soon.
+
+    Args:
+        files: the site's files; a page of any is known from now on, with its title.
+        first: the sources of the pages that are built at once.
+    """
+    pages = files.documentation_pages(inclusion=InclusionLevel.is_in_serve)
+    last.later = {file.dest_uri: file for file in pages if file.src_uri not in first}
+    for file in last.later.values():
+        page = file.page or Page(None, file, last.config)
+        if page.title is None:  # the menu has it
+            page.read_source(last.config)
+    at_once = [file for file in pages if file.src_uri in first]
+    files.documentation_pages = lambda **_: at_once
 
 
 class LiveBuild:
@@ -76,6 +96,8 @@ class LiveBuild:
             site.cache, log.info, self._on_finished
         )
         self._is_due = site.deferring  # whether something is left for a build of everything
+        if last.later:
+            server.expect([*last.later, INDEX], self.wake.set)
         self._changed_at = time.monotonic()
 
     def close(self) -> None:
@@ -101,6 +123,8 @@ class LiveBuild:
             with chapter_source.PARSING:  # a chapter that ends now waits
                 if concerned is None or not self._build_pages(concerned | finished):
                     self._build_all()
+        elif last.later:
+            self._build_later()
         elif self._is_due and self._is_quiet():
             with chapter_source.PARSING:
                 self._build_all()
@@ -112,6 +136,28 @@ class LiveBuild:
             stem = chapter.path.stem
             if site.outputs[stem] is None:
                 self._background.want(chapter, site.keys[stem])
+
+    def _build_later(self) -> None:
+        """Build pages that the first build has left, those first that somebody waits for."""
+        end = time.monotonic() + LOOK_S
+        while last.later and time.monotonic() < end:
+            asked = self._server.next_asked()
+            place = asked if asked in last.later else next(iter(last.later))
+            try:
+                with chapter_source.PARSING:
+                    write_page(last.later[place])
+            except Exception as error:
+                log.error(f"{last.later[place].src_uri}: {error or repr(error)}")
+            self._is_there(place)
+        if not last.later:
+            last.config.plugins.on_post_build(config=last.config)  # the search knows all pages now
+            self._server.is_there(INDEX)
+        self.wake.set()
+
+    def _is_there(self, *places: str) -> None:
+        for place in places:
+            last.later.pop(place, None)
+            self._server.is_there(place)
 
     def _is_quiet(self) -> bool:
         since = time.monotonic() - self._changed_at
@@ -128,6 +174,7 @@ class LiveBuild:
                     if page_path(chapter.path.stem) == uri:
                         pages.write(chapter, Path(file.abs_src_path))
                 write_page(file)
+                self._is_there(file.dest_uri)
                 urls.append(file.url)
         except Exception as error:  # whatever it was, a build of everything tells it better
             log.debug(f"One page alone could not be built: {error!r}")
@@ -162,6 +209,7 @@ class LiveBuild:
         finally:
             self._is_building_all = False
         self._server.folder, self.spare = self.spare, self._server.folder
+        self._is_there(*last.later, INDEX)
         self._server.announce(None)
 
 
@@ -193,13 +241,14 @@ def write_page(file: File) -> None:
     config.plugins.on_env(last.env, config=config, files=Files([file]))  # references to objects
     page.active = True
     try:
-        context = get_context(last.nav, last.files.documentation_pages(), config, page)
+        context = get_context(last.nav, Files.documentation_pages(last.files), config, page)
         template = last.env.get_template(page.meta.get("template", "main.html"))
         context = config.plugins.on_page_context(context, page=page, config=config, nav=last.nav)
         output = config.plugins.on_post_page(template.render(context), page=page, config=config)
     finally:
         page.active = False
     path = Path(file.abs_dest_path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.write_text(output, encoding="utf-8", errors="xmlcharrefreplace")
     fresh.replace(path)  # a request gets the old page or the new one

@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import chapter_source
 import exercises
-import jupytext
 import mkdocs_jupyter.nbconvert2
 import nbformat
 import notebook_html
@@ -128,7 +128,7 @@ class LiveCells:
 @lru_cache(maxsize=64)
 def num_own_cells(chapter: Chapter) -> int:
     """Return how many code cells are the chapter's own; those of its exercises follow them."""
-    own = jupytext.reads(chapter.script, fmt="py:percent").cells
+    own = chapter_source.notebook_of(chapter.script).cells
     return sum(cell.cell_type == "code" for cell in own)
 
 

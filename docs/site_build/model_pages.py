@@ -426,13 +426,14 @@ def pieces(root: Path) -> list[Heard]:
 
 
 @cache
-def files(root: Path) -> dict[str, str | bytes]:
+def files(root: Path) -> dict[str, bytes]:
     """The pieces as files, by their places in the site."""
-    return {
+    made = {
         f"hear/{piece.files}.{kind}": written(piece.tab)
         for piece in pieces(root)
         for kind, written in FILES.items()
     }
+    return {name: one.encode() if isinstance(one, str) else one for name, one in made.items()}
 
 
 def _generated(root: Path) -> Heard:
@@ -452,7 +453,7 @@ def _of_the_page(root: Path) -> Heard:
     """Return the piece of the page's own model."""
     how = (
         "Written by the model of “Write with it”, which has read 111 pieces for guitar, most of "
-        "them by Horetzky and Giuliani. Of 94 pieces of at most 280 tokens, those with "
+        "them by Horetzky and Giuliani. Of 100 pieces of at most 280 tokens, those with "
         "forty moments or more, a fifth of them chords, it is the first with fewest semitones in "
         "chords. The tempo is ours."
     )

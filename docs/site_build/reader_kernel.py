@@ -2,8 +2,10 @@
 
 import asyncio
 import io
+import os
 import sys
 import threading
+import warnings
 from types import TracebackType
 from typing import Any
 
@@ -23,11 +25,16 @@ def prepare(shell: Any) -> None:
     """Prepare a kernel's shell: short tracebacks, figures for light and dark pages, no debugger."""
     shell.set_custom_exc((Exception,), _show_shortened)
     shell.background = Background()
+    kernel = os.getpid()
+    shell.events.register("post_run_cell", lambda result: end_fork(kernel, result))
     shell.events.register("pre_run_cell", shell.background.begin)
     shell.events.register("post_run_cell", shell.background.end)
     shell.events.register("post_run_cell", close_hidden_figures)
+    warnings.filterwarnings("ignore", "To exit: use")  # names keys of a terminal
     sys.breakpointhook = _refuse_questions
     sys.stdin = NoInput()
+    check_encoding(sys.stdout, "strict")
+    check_encoding(sys.stderr, "backslashreplace")
     shell.config.InlineBackend.rc = {
         **dict.fromkeys(["figure.facecolor", "axes.facecolor"], "none"),
         **dict.fromkeys(INK, INK_COLOR),
@@ -42,6 +49,23 @@ class NoInput(io.TextIOBase):
     """A standard input that cannot be read, rather than one that is at its end."""
 
     readline = read = _refuse_questions
+
+
+def check_encoding(stream: Any, errors: str) -> None:
+    """Let a stream take what no encoding has as Python's own does: a kernel cannot send it."""
+    write = stream.write
+
+    def checked(text: Any) -> Any:
+        return write(text.encode(errors=errors).decode() if isinstance(text, str) else text)
+
+    stream.write = checked
+
+
+def end_fork(kernel: int, result: Any) -> None:
+    """End a process that the cell has forked, as at the end of a script: it is no second kernel."""
+    if os.getpid() != kernel:
+        sys.stdout.flush()
+        os._exit(0 if result.success else 1)
 
 
 class Background:

@@ -76,6 +76,9 @@ class PageServer(ThreadingHTTPServer):
         self._changes: list[Collection[str] | None] = []
         self._changed = threading.Condition()
         self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._coming: set[str] = set()
+        self._asked: list[str] = []
+        self._wake: Callable[[], None] = lambda: None
         self._closing = False
 
     @property
@@ -119,6 +122,36 @@ class PageServer(ThreadingHTTPServer):
     def num_changes(self) -> int:
         """How many changes were announced."""
         return len(self._changes)
+
+    def expect(self, names: Iterable[str], wake: Callable[[], None]) -> None:
+        """Take note of files of the folder that are still to come: who asks for one waits.
+
+        Args:
+            names: the files, below the folder.
+            wake: called when somebody asks for one, which `next_asked` then returns.
+        """
+        with self._changed:
+            self._coming, self._wake = set(names), wake
+
+    def next_asked(self) -> str | None:
+        """Return a file that somebody waits for; None if nobody does."""
+        with self._changed:
+            return self._asked.pop(0) if self._asked else None
+
+    def is_there(self, name: str) -> None:
+        """Let those go on who wait for a file, whether it has come or could not be made."""
+        with self._changed:
+            self._coming.discard(name)
+            self._changed.notify_all()
+
+    def wait_for(self, place: str) -> None:
+        """Wait for the file at a place below the folder, if it is one that is still to come."""
+        with self._changed:
+            names = self._coming.intersection((place, posixpath.join(place, "index.html")))
+            if names:
+                self._asked += names
+                self._wake()
+                self._changed.wait_for(lambda: self._closing or not names & self._coming)
 
     def keep(self, page: bytes) -> str:
         """Keep a page as a browser gets it, and return its digest."""
@@ -178,6 +211,7 @@ class PageHandler(BaseHTTPRequestHandler):
         if not f"{path}/".startswith(mount):
             return self.redirect(mount) if path == "/" else self.not_found()
         inside = posixpath.normpath(f"/{path[len(mount) :]}").lstrip("/")
+        self.server.wait_for(inside)
         found = self.server.folder / inside
         if found.is_dir() and (found / "index.html").is_file():
             if not path.endswith("/"):

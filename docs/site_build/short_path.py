@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-import jupytext
+import chapter_source
 import nbformat
 from chapter_source import Chapter
 
@@ -107,12 +107,7 @@ def in_hours(minutes: float) -> str:
 
 def cells_of(chapter: Chapter) -> list[nbformat.NotebookNode]:
     """Return a chapter's own cells, without its exercises."""
-    return _cells_of(chapter.script)
-
-
-@lru_cache(maxsize=64)
-def _cells_of(script: str) -> list[nbformat.NotebookNode]:
-    return jupytext.reads(script, fmt="py:percent").cells
+    return chapter_source.notebook_of(chapter.script).cells
 
 
 def path_cells(chapter: Chapter) -> list[nbformat.NotebookNode]:

@@ -29,6 +29,9 @@ OF_EVERY_HEAD = (
     "cosines: Queries and keys are divided by their norms, so that the scores are cosines; the "
     "scores are dot products, divided by √d_k.",
     "scaled cosines: Queries and keys are divided by their norms first; leave them as they are.",
+    "norms of the keys: The scores are divided by the norms of the keys; divide by √d_k.",
+    "norms of the queries: The scores are divided by the norms of the queries; divide by √d_k.",
+    "scores negated: The sign of the scores is reversed: the smallest gets the largest weight.",
 )
 
 
@@ -106,6 +109,10 @@ def _softmax_cases() -> list[Inputs]:
     lambda scores: (
         (scores - scores.amax(-1, keepdim=True)).exp() / scores.exp().sum(-1, keepdim=True)
     ),
+    "base 10: The powers have base 10; they should have base e, as `exp` takes them.",
+    lambda scores: ((scores - scores.amax(-1, keepdim=True)) * math.log(10)).softmax(-1),
+    "divided by the largest: The scores are divided by the largest one; subtract it.",
+    lambda scores: (scores / scores.amax(-1, keepdim=True)).softmax(-1),
 )
 def softmax(scores: Tensor) -> Tensor:
     """Check `softmax(scores)`: return positive weights that sum to 1."""
@@ -189,6 +196,15 @@ def _score_cases() -> list[Inputs]:
     lambda q_i, k_j: q_i @ k_j / k_j.norm(),
     "root of all: The root is taken of the whole fraction; it belongs to d_k alone.",
     lambda q_i, k_j: (q_i @ k_j / len(k_j)) ** 0.5,
+    "norm of q: The product is divided by the norm of q; divide it by √d_k.",
+    lambda q_i, k_j: q_i @ k_j / q_i.norm(),
+    "norm of k (its root): The product is divided by the root of the norm of k; divide by √d_k.",
+    lambda q_i, k_j: q_i @ k_j / k_j.norm() ** 0.5,
+    "norm of q (its root): The product is divided by the root of the norm of q; divide by √d_k.",
+    lambda q_i, k_j: q_i @ k_j / q_i.norm() ** 0.5,
+    "all pairs: Every number of q is multiplied by every number of k; multiply those at the same "
+    "place, and add.",
+    lambda q_i, k_j: q_i.sum() * k_j.sum() / len(k_j) ** 0.5,
 )
 def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_score(q_i, k_j)`: return the score of one query and one key, a number."""
@@ -243,6 +259,18 @@ def _simple_cases() -> list[Inputs]:
     lambda X, i: torch.softmax((seen := X[: i + 1]) @ X[i], -1).flip(0) @ seen,
     "near tokens alone: Only the last two tokens are read; all up to i should be.",
     lambda X, i: torch.softmax((seen := X[max(i - 1, 0) : i + 1]) @ X[i], -1) @ seen,
+    "counted from 1 [i − 1]: This is the output of token i − 1: i counts from 0, so that token i "
+    "is X[i] and reads X[:i + 1].",
+    "counted from 1 (guarded): …",
+    lambda X, i, solve: solve(X, max(i - 1, 0)),
+    "cosines: The scores are cosines; take the dot products as they are.",
+    lambda X, i: (
+        torch.softmax((Y := X / X.norm(dim=1, keepdim=True))[: i + 1] @ Y[i], -1) @ X[: i + 1]
+    ),
+    "hidden scores 0: Later tokens have the score 0, which exp turns into 1: leave them out.",
+    lambda X, i: torch.softmax((X @ X[i]).where(torch.arange(len(X)) <= i, 0.0), -1) @ X,
+    "own row: All weights multiply the token's own row; weight j belongs to row j.",
+    lambda X, i: X[i],
 )
 def simple_attention(X: Tensor, i: int) -> Tensor:
     """Check `simple_attention(X, i)`: return a_i, for i from 0, without matrices."""
@@ -337,6 +365,16 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     lambda Q, K, V, mask, solve: solve(Q * Q.shape[-1] ** 0.5, K, V, mask) / Q.shape[-1] ** 0.5,
     "values scaled: The result, or V, is divided by √d_k as well; only the scores should be.",
     lambda K, right: right / K.shape[-1] ** 0.5,
+    "norms of the keys: The scores are divided by the norms of the keys; divide by √d_k.",
+    lambda Q, K, V, mask, solve: solve(
+        Q * Q.shape[-1] ** 0.5, K / K.norm(dim=-1, keepdim=True), V, mask
+    ),
+    "norms of the queries: The scores are divided by the norms of the queries; divide by √d_k.",
+    lambda Q, K, V, mask, solve: solve(
+        Q * Q.shape[-1] ** 0.5 / Q.norm(dim=-1, keepdim=True), K, V, mask
+    ),
+    "scores negated: The sign of the scores is reversed: the smallest gets the largest weight.",
+    lambda Q, K, V, mask, solve: solve(-Q, K, V, mask),
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:

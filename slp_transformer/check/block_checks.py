@@ -32,6 +32,11 @@ def _norm_with(eps: float, outside: bool = False) -> Formula:
     return lambda x, gamma, beta: F.layer_norm(x, x.shape[-1:], gamma, beta, eps)
 
 
+def _deviations(x: Tensor) -> Tensor:
+    """x − μ in float32, as readers compute it: where only its rounding counts."""
+    return (x := x.float()) - x.mean(-1, keepdim=True)
+
+
 def _norm_cases(d: int = 0) -> list[Inputs]:
     draw = seeded_randn(21)
     d, own = d or 8, d > 0  # a module has a size of its own
@@ -150,6 +155,25 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     ),
     "normalized twice: The row is normalized twice.",
     lambda gamma, beta, right, solve: solve(right, gamma, beta),
+    "not squared: The square is missing: the mean of x − μ is 0, but for rounding; σ is the root "
+    "of the mean of squares.",
+    lambda x, gamma, beta: (
+        gamma * ((y := _deviations(x)) / y.mean(-1, keepdim=True).sqrt()).to(x) + beta
+    ),
+    "not squared (divided by d): …",
+    lambda x, gamma, beta: (
+        gamma * ((y := _deviations(x)) / (y.sum(-1, keepdim=True) / y.shape[-1]).sqrt()).to(x)
+        + beta
+    ),
+    "not squared (no root): …",
+    lambda x, gamma, beta: gamma * ((y := _deviations(x)) / y.mean(-1, keepdim=True)).to(x) + beta,
+    "mean not squared: The variance is the mean of squares minus μ; subtract the square of μ.",
+    lambda x, gamma, beta: (
+        gamma
+        * (x - (mu := x.mean(-1, keepdim=True)))
+        / ((x * x).mean(-1, keepdim=True) - mu).sqrt()
+        + beta
+    ),
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )

@@ -1,5 +1,7 @@
 """Compare two answers, and write a small tensor as words in a sentence."""
 
+import math
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -60,7 +62,11 @@ def to_float_tensor(value: Any) -> Tensor:
             raise NotNumeric("There is still a None in it: fill it in.")
         if isinstance(value, list | tuple):
             value = torch.stack([to_float_tensor(v) for v in value]) if value else torch.zeros(0)
-        value = float(value) if isinstance(value, Fraction) else value
+        if isinstance(value, int) and abs(value) >= 2**63:  # more than a tensor holds
+            value = Fraction(value)
+        if isinstance(value, Fraction):
+            sign = 1 if value > 0 else -1
+            value = float(value) if abs(value) <= sys.float_info.max else sign * math.inf
         value = torch.as_tensor(value).detach().cpu()
         if value.is_complex() or value.is_nested or value.layout != torch.strided:
             raise NotNumeric("It should return a tensor of plain real numbers.")
@@ -299,3 +305,20 @@ def format_difference(expected: Any, actual: Any) -> list[str]:
         f"expected  {_format_number(expected[at].item(), 5)} at [{place}]",
         f"yours     {_format_number(actual[at].item(), 5)}",
     ]
+
+
+def format_inputs(case: dict[str, Any], shapes: bool = False) -> str:
+    """Write a case's inputs in a line; the largest by their shapes, or all but single numbers."""
+    tensors = {n: value for n, value in case.items() if isinstance(value, Tensor)}
+    wide = {n for n, value in tensors.items() if shapes and value.numel() > 1}
+    total = 0
+    for name in sorted(tensors, key=lambda name: tensors[name].numel()):
+        total += tensors[name].numel()
+        wide |= {name} if total > MAX_SHOWN_IN_ALL else set()
+    parts = (
+        f"{name}: shape {format_shape(value)}"
+        if name in wide
+        else f"{name} = {format_value(value)}"
+        for name, value in case.items()
+    )
+    return "for       " + "  ".join(parts)

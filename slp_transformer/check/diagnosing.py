@@ -30,11 +30,9 @@ import torch
 from torch import Tensor
 
 from slp_transformer._internal.equations import load_equations
-from slp_transformer._internal.shape_types import format_shape
 from slp_transformer.check.calling import UnsupportedCall, make_caller, own_parameter_shapes
 from slp_transformer.check.comparing import (
     HAS_NAN,
-    MAX_SHOWN_IN_ALL,
     NotNumeric,
     answers_agree,
     count_differences,
@@ -43,7 +41,7 @@ from slp_transformer.check.comparing import (
     describe_shape,
     differing_indices,
     format_difference,
-    format_value,
+    format_inputs,
     has_floats_for_integers,
     has_new_nan,
     is_all_nan,
@@ -273,7 +271,7 @@ class Check:
         if i := next((j for j, answer in enumerate(found) if answer is None), 0):
             text = "It returns nothing for this input: return a value on every path."
             text += getattr(cases[i], "reason", "")
-            return Verdict(False, text, (self._format_inputs(cases[i]),), ("nothing returned",))
+            return Verdict(False, text, (format_inputs(cases[i]),), ("nothing returned",))
         answers, found = found, [to_comparable(a, r) for a, r in zip(found, right, strict=False)]
         if isinstance(found[-1], TimedOut):
             return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
@@ -287,7 +285,7 @@ class Check:
             wrong = differing_indices(found, right)
         if not wrong and self._has_floats_for_integers(answers, cases):
             kinds = "expected  integers", "yours     floats"
-            shown_case = (self._format_inputs(cases[0]), *kinds)
+            shown_case = (format_inputs(cases[0]), *kinds)
             return Verdict(False, FLOATS_FOR_INTEGERS, shown_case, ("floats for integers",))
         if not wrong:
             note = f" (It changes {' and '.join(sorted(changed))} in place.)" if changed else ""
@@ -298,7 +296,7 @@ class Check:
         again = [to_comparable(answer, right[i]) for answer in again]
         if len(again) == REPEATS and not all(answers_agree(again[0], one) for one in again):
             text = "It gives different answers to the same inputs: is something in it random?"
-            return Verdict(False, text, (self._format_inputs(cases[i]),))
+            return Verdict(False, text, (format_inputs(cases[i]),))
         shown = any(not (has_new_nan(right[i], found[i]) or is_all_nan(found[i])) for i in answered)
         general: dict[str, Slip | Variant] = self.slips | self.variants
         sentences = {name: one.sentence for name, one in general.items()} | self.mistakes
@@ -306,8 +304,7 @@ class Check:
         if shown:  # an error or NaN alone may come from anywhere
             others = sorted([*self.variants, *self.slips], key=lambda n: general[n].is_of_part)
             names += [(n,) for n in others if n not in self.mistakes]
-            slips = {name for name, one in self.synonyms.items() if one in self.slips}
-            lone = self._lone_formulas | slips
+            lone = self._lone_formulas | {n for n, g in self.synonyms.items() if g in self.slips}
             pairs = [two for two in combinations(self.mistakes, 2) if not lone.issuperset(two)]
             # Two mistakes of one part, such as two divisors of the scores, exclude each other.
             starts = {name: sentence.split()[:4] for name, sentence in self.mistakes.items()}
@@ -316,6 +313,8 @@ class Check:
         for mistakes in names:
             if self._mistakes_explain(mistakes, cases, found):
                 text = " And: ".join(sentences[mistake] for mistake in mistakes)
+                if same := self._blame_other_arguments(mistakes[0], cases, found):
+                    text = f"{text[:-1]} (or {', or '.join(same)}: the answers would be the same)."
                 short = tuple(mistake.partition(" (")[0] for mistake in mistakes)
                 lines = self._example_lines(cases[i], right[i], found[i])
                 return Verdict(False, text, lines, short)
@@ -350,6 +349,14 @@ class Check:
             for way in ways
         )
 
+    def _blame_other_arguments(self, name: str, cases: list[Case], found: list[Any]) -> list[str]:
+        """Return the other arguments of which a general mistake of one would be the same."""
+        one = self.variants.get(name)
+        if one is None or not one.argument or name in self.mistakes:
+            return []
+        others = [v for v in self.variants.values() if v.change == one.change and v is not one]
+        return [v.argument for v in others if self._mistakes_explain((v.name,), cases, found)]
+
     def _has_floats_for_integers(self, answers: Sequence[Any], cases: Sequence[Case]) -> bool:
         return any(
             has_floats_for_integers(answer, self.solve(**case))
@@ -357,7 +364,7 @@ class Check:
         )
 
     def _example_lines(self, case: Case, right: Any, found: Any) -> tuple[str, ...]:
-        given = self._format_inputs(case, shapes=isinstance(found, RaisedError))
+        given = format_inputs(case, shapes=isinstance(found, RaisedError))
         return (given, *format_difference(right, found), f"see       {self.source}")
 
     def _describe_unknown_mistake(self, right: Any, found: Any) -> str:
@@ -375,22 +382,7 @@ class Check:
     def _timeout_verdict(self, found: TimedOut, case: Case, seconds: float) -> Verdict:
         where = f" It was at {found.source_line}." if found.source_line else ""
         text = f"It did not come back within {seconds:g} seconds.{where}"
-        return Verdict(False, text, (self._format_inputs(case),))
-
-    def _format_inputs(self, case: Case, shapes: bool = False) -> str:
-        tensors = {n: value for n, value in case.items() if isinstance(value, Tensor)}
-        wide = {n for n, value in tensors.items() if shapes and value.numel() > 1}
-        total = 0
-        for name in sorted(tensors, key=lambda name: tensors[name].numel()):
-            total += tensors[name].numel()
-            wide |= {name} if total > MAX_SHOWN_IN_ALL else set()
-        parts = (
-            f"{name}: shape {format_shape(value)}"
-            if name in wide
-            else f"{name} = {format_value(value)}"
-            for name, value in case.items()
-        )
-        return "for       " + "  ".join(parts)
+        return Verdict(False, text, (format_inputs(case),))
 
 
 def _may_overflow(case: Case) -> bool:
@@ -420,6 +412,8 @@ def parse_mistake_table(
             continue
         label, sentence = entry.split(": ", 1)
         name, _, general = label.removesuffix("]").partition(" [")
+        if name in sentences:
+            raise ValueError(f"Two mistakes are called {name!r}.")
         sentences[name] = sentences[name.partition(" (")[0]] if sentence == "…" else sentence
         synonyms |= {name: general} if general else {}
     return sentences

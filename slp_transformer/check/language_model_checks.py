@@ -22,6 +22,7 @@ def _lookup_cases() -> list[Inputs]:
     _lookup_cases,
     "w − 1: Words are counted from 1; in Python word w has row E[w].",
     "E transposed: This is a column of E; a word is a row.",
+    "E transposed (in the product) [E.T in a place]: …",  # hot @ E.T is E @ hot
     "one-hot alone [no @ E]: This is the one-hot row; it should be multiplied with E.",
     "times √d: The row is multiplied by √d; it should stay as it is in E.",
     lambda w, E: E[w] * E.shape[1] ** 0.5,
@@ -80,6 +81,14 @@ def _input_cases() -> list[Inputs]:
     lambda ids, E, P, start: E[ids] + P[start:],
     "last rows: The last rows of P are taken; take those from `start` on.",
     lambda ids, E, P: E[ids] + P[-len(ids) :],
+    "positions by word (from start, past the end): …",
+    lambda ids, E, P, start: E[ids] + P[ids + start],
+    "words from start: `start` is added to the words' ids; it says which row of P is first.",
+    lambda ids, E, P, start: E[(ids + start) % len(E)] + P[start : start + len(ids)],
+    "words from start (past the end): …",
+    lambda ids, E, P, start: E[ids + start] + P[start : start + len(ids)],
+    "numbers of positions: The positions' numbers are added; add their rows of P.",
+    lambda ids, E, start: E[ids] + torch.arange(start, start + len(ids))[:, None],
 )
 def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int) -> Tensor:
     """Check `input_encoding(ids, E, P, start)`: return X [N×d]; the first token is at `start`."""
@@ -125,6 +134,11 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int) -> Tensor:
     lambda d, right: right.index_fill(1, torch.tensor([d - 2, d - 1]), 0.0),
     "last position left out: The last row is not filled: positions go up to N − 1.",
     lambda N, right: right.index_fill(0, torch.tensor(N - 1), 0.0),
+    "as in Tensor2Tensor: The exponent is i/(d/2 − 1), as in the code of Tensor2Tensor; it should "
+    "be 2i/d.",
+    lambda N, d: _waves(_turned_as_in_tensor2tensor(N, d).repeat_interleave(2, 1)),
+    "as in Tensor2Tensor (halves): …",
+    lambda N, d: torch.cat([(x := _turned_as_in_tensor2tensor(N, d)).sin(), x.cos()], 1),
 )
 def sinusoid(N: int, d: int) -> Tensor:
     """Check `sinusoid(N, d)`: return fixed positions [N×d]; d is even."""
@@ -135,6 +149,11 @@ def _turned(N: int, d: int, base: float = 10000.0) -> Tensor:
     """The angle at each position and column."""
     two_i = torch.arange(d, dtype=torch.float64) // 2 * 2
     return torch.arange(N)[:, None] * base ** -(two_i / d)
+
+
+def _turned_as_in_tensor2tensor(N: int, d: int) -> Tensor:
+    i = torch.arange(d // 2, dtype=torch.float64)
+    return torch.arange(N)[:, None] * 10000.0 ** -(i / max(d // 2 - 1, 1))
 
 
 def _waves(angle: Tensor) -> Tensor:
@@ -182,18 +201,17 @@ def _shift_cases() -> list[Inputs]:
     "halves: Column i is paired with column i + d/2; pair neighboring columns.",
     lambda row, k, solve: solve(row.view(2, -1).T.flatten(), k).view(-1, 2).T.flatten(),
     "exponent with 4: The exponent is 4i/d; it should be 2i/d.",
-    lambda row, k: torch.stack(
-        [
-            (s := row[0::2]) * (b := k / 10000 ** (4 * torch.arange(len(s)) / len(row))).cos()
-            + (c := row[1::2]) * b.sin(),
-            c * b.cos() - s * b.sin(),
-        ],
-        -1,
-    ).flatten(),
+    lambda row, k: _turn(row, k / 10000 ** (4 * torch.arange(len(row) // 2) / len(row))),
+    "pairs from 1: The pairs are counted from 1; the first pair is i = 0.",
+    lambda row, k: _turn(row, _angles(row, k) / 10000 ** (2 / len(row))),
 )
 def shift_position(row: Tensor, k: int) -> Tensor:
     """Check `shift_position(row, k)`: of sinusoidal positions, the row k places after `row`."""
-    b = _angles(row, k)
+    return _turn(row, _angles(row, k))
+
+
+def _turn(row: Tensor, b: Tensor) -> Tensor:
+    """Turn each pair of columns by its own angle."""
     sine, cosine = row[0::2], row[1::2]
     new = [sine * b.cos() + cosine * b.sin(), cosine * b.cos() - sine * b.sin()]
     return torch.stack(new, -1).flatten()
@@ -284,6 +302,8 @@ def _stack_cases() -> list[Inputs]:
     lambda X, blocks, right, solve: solve(X, blocks, lambda Y: Y) + right,
     "norm before the last: The final norm comes before the last block; it comes after it.",
     lambda X, blocks, final_norm, solve: solve(X, [*blocks[:-1], final_norm], blocks[-1]),
+    "all read X (and X): …",
+    lambda X, blocks, final_norm: final_norm(X + sum(b(X) for b in blocks)),
 )
 def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
     """Check `stack(X, blocks, final_norm)`: apply the blocks, given as functions, one by one."""
@@ -330,6 +350,13 @@ def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
     "L for the feedforward layer alone: Only the feedforward layer is multiplied by L; every "
     "block has both layers.",
     lambda L, d: 4 * d * d + 8 * L * d * d,
+    "nine: 9d² of the 12d² are counted: attention has one matrix instead of four, or one of W_1 "
+    "and W_2 is d × d instead of d × 4d.",
+    lambda L, d: 9 * L * d * d,
+    "d_ff = 4: The feedforward layer is counted with d_ff = 4; it is 4d.",
+    lambda L, d: L * (4 * d * d + 8 * d),
+    "power of L: A block's number is raised to the power of L; multiply by L.",
+    lambda L, d: (12 * d * d) ** L,
 )
 def parameters(L: int, d: int) -> int:
     """Check `parameters(L, d)`: matrices of L blocks with d_attn = d and d_ff = 4d, no biases."""

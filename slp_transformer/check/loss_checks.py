@@ -134,8 +134,11 @@ def _loss_cases() -> list[Inputs]:
     lambda U, ids, solve: solve(U[:2], ids[:2]),
     "returned too early (divided): …",
     lambda U, ids, solve: solve(U[:2], ids[:2]) / (len(ids) - 1),
-    "no logarithm: The mean of 1 − p is taken; the loss of a word is −log p.",
+    "mean of 1 − p: The mean of 1 − p is taken; the loss of a word is −log p.",
     lambda U, ids: 1 - U[:-1].softmax(-1).gather(-1, ids[1:, None]).mean(),
+    "divided by |V|: The sum is divided by the size of the vocabulary; divide by the number of "
+    "words that came next.",
+    lambda U, ids, right: right * (len(ids) - 1) / U.shape[1],
 )
 def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `next_token_loss(U, ids)`: the mean loss of a text [N] from its logits [N×|V|].
@@ -243,6 +246,11 @@ def _padded_cases() -> list[Inputs]:
     "padding impossible: The logit of padding is −∞; leave the logits as they are.",
     lambda U, ids, pad_id, solve: solve(
         U.index_fill(-1, torch.tensor(pad_id), -math.inf), ids, pad_id
+    ),
+    "batch for time: The logits are read position by position, the targets text by text: keep the "
+    "order of their axes alike.",
+    lambda U, ids, pad_id: F.cross_entropy(
+        U[:, :-1].transpose(0, 1).flatten(0, 1), ids[:, 1:].flatten(), ignore_index=pad_id
     ),
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:

@@ -114,6 +114,10 @@ def mask_after(N: int, held: int) -> Tensor:
     lambda ids, right: right + future_mask(len(ids)),
     "first left out: The first position is never hidden; padding may come first.",
     lambda right: right.index_fill(-1, torch.tensor(0), 0.0),
+    "lower ids: Ids below the padding's are hidden as well; hide `pad_id` alone, with ==.",
+    lambda ids, pad_id: torch.where(ids <= pad_id, -INF, 0.0),
+    "higher ids: Ids above the padding's are hidden as well; hide `pad_id` alone, with ==.",
+    lambda ids, pad_id: torch.where(ids >= pad_id, -INF, 0.0),
 )
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
     """Check `padding_mask(ids, pad_id)`: [1×M] or [M], −∞ where ids holds pad_id, else 0."""

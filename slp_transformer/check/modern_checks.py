@@ -259,6 +259,8 @@ def _shared_cases() -> list[Inputs]:
     lambda K, A: torch.stack([K[c * len(K) // A] for c in range(A)], 1),
     "along features: The numbers of each key are repeated; repeat the keys of whole heads.",
     lambda K, A: K.repeat_interleave(A // len(K), 2),
+    "c // G (past the end): …",
+    lambda K, A: K[torch.arange(A) // len(K)],
 )
 def shared_keys(K: Tensor, A: int) -> Tensor:
     """Check `shared_keys(K, A)`: for each of A heads the keys of its group, K being [G×M×d_k]."""
@@ -419,6 +421,8 @@ def _B_times_G(G: Tensor, steps: int) -> Tensor:
     "largest entry: G is divided by its largest number; divide it by the root of the sum of all "
     "squares.",
     lambda G, steps: _quintic(G / G.abs().max(), steps),
+    "norm in each step (before it): …",
+    lambda G, steps: reduce(lambda X, _: _quintic(X / X.norm(), 1), range(steps), G),
 )
 def newton_schulz(G: Tensor, steps: int) -> Tensor:
     """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone toward 1."""

@@ -72,6 +72,8 @@ def _head_cases() -> list[Inputs]:
     "other axis: The softmax runs over the wrong axis: each row of weights should sum to 1.",
     "transposed weights: A weight matrix is transposed: write X @ W, without .T.",
     lambda X, W_Q, W_K, W_V, W_O, solve: solve(X, W_Q.T, W_K.T, W_V.T, W_O.T),
+    "weights for X: The weights are multiplied with X itself, without W_V and W_O.",
+    lambda X, W_Q, W_K, W_V, W_O, solve: solve(X, W_Q, W_K, *2 * [torch.eye(X.shape[1]).to(X)]),
 )
 def head(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes
@@ -291,6 +293,10 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
     lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
         X, W_Q, W_K, W_V.index_fill(1, torch.arange(W_V.shape[1] // A), 0.0), W_O, A
     ),
+    "joined in turn: The heads' columns are joined in turn; keep each head's d_v columns together.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q, W_K, W_V, W_O.unflatten(0, (-1, A)).transpose(0, 1).flatten(0, 1), A
+    ),
     sizes_from_module=_multi_head_sizes,
 )
 def multi_head_attention(
@@ -372,6 +378,12 @@ def _cache_cases() -> list[Inputs]:
     lambda x, W_Q, W_K, W_V, K, V, solve: solve(x, W_Q, W_K, W_V, K[1:], V[1:]),
     "appended twice: The new key and value are appended twice.",
     lambda x, W_Q, W_K, W_V, right, solve: solve(x, W_Q, W_K, W_V, *right[1:]),
+    "oldest not kept: The first cached token is read but not returned; keep all of them.",
+    lambda right: (right[0], right[1][1:], right[2][1:]),
+    "key not kept: The new key is used but not kept: return the longer K.",
+    lambda K, right: (right[0], K, right[2]),
+    "value not kept: The new value is used but not kept: return the longer V.",
+    lambda V, right: (*right[:2], V),
 )
 def cached_step(
     x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes

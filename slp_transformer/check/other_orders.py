@@ -4,8 +4,9 @@ import ast
 from collections.abc import Callable, Container, Iterator
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
+
+from slp_transformer._internal.row_changes import divide_by_sum, mark_largest
 
 Solution = Callable[..., Any]
 
@@ -28,26 +29,27 @@ class Change(NamedTuple):
     is_of_part: bool = False
 
 
-def _shares(x: Tensor, dim: int = -1) -> Tensor:
-    return x / x.sum(dim, keepdim=True)
-
-
-def _hardmax(x: Tensor, dim: int = -1) -> Tensor:
-    return torch.zeros_like(x).scatter(dim, x.argmax(dim, keepdim=True), 1.0)
-
-
 OWN_FUNCTIONS: dict[str, tuple[str, Solution]] = {
-    "shares": ("Values are divided by their sum where their `{}` should be.", _shares),
-    "hardmax": ("The largest gets 1 and all others 0, where the `{}` should be.", _hardmax),
+    "shares": ("Values are divided by their sum where their `{}` should be.", divide_by_sum),
+    "hardmax": ("The largest gets 1 and all others 0, where the `{}` should be.", mark_largest),
+    "softmin": (
+        "The sign of what the `{}` is taken of is reversed: the smallest gets the most.",
+        lambda x, dim=-1: (-x).softmax(dim),
+    ),
     "softmax": ("`softmax` is used where `{}` should be.", lambda x, dim=-1: x.softmax(dim)),
     "log_softmax": (
         "`log_softmax` is used where `{}` should be.",
         lambda x, dim=-1: x.log_softmax(dim),
     ),
+    "quick_gelu": (
+        "`x · sigmoid(1.702 x)`, an approximate GELU, is used where `{}` should be.",
+        lambda x: x * (1.702 * x).sigmoid(),
+    ),
     "unit_clamp": ("Numbers are also cut above 1; `{}` has no upper end.", lambda x: x.clamp(0, 1)),
 }
 
 
+OR_TRANSPOSED = ", or one of them is transposed"  # which cannot be told apart beside a vector
 STEP_WORDS = {
     ast.Add: "addition",
     ast.Sub: "subtraction",
@@ -98,3 +100,16 @@ def iter_other_orders(node: ast.expr, functions: Container[str]) -> Iterator[Cha
             first, then = word, STEP_WORDS[type(side.op)]
             text = f"Brackets are wrong: the {first} comes before the {then}; it comes after it."
             yield Change(f"{first} before {then}", text, swapped)
+
+
+def iter_transposes(node: ast.BinOp, arguments: dict[str, Any]) -> Iterator[Change]:
+    """Yield a product in which an argument is transposed.
+
+    Beside a vector that is the same as its sides exchanged, but it names the argument.
+    """
+    for side, other in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(side, ast.Name) and arguments.get(side.id) is Tensor:
+            turned = ast.Attribute(side, "mT", ast.Load())
+            pair = (turned, node.op, other) if side is node.left else (other, node.op, turned)
+            text = f"`{side.id}` is transposed, or on the other side of @."
+            yield Change(f"{side.id}.T in a place", text, ast.BinOp(*pair))

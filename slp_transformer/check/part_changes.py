@@ -10,6 +10,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from slp_transformer._internal.row_changes import (
+    center,
+    divide_by_norm,
+    divide_by_sum,
+    mark_largest,
+    standardize,
+)
+
 
 class PartChange(NamedTuple):
     """A change of a tensor of numbers.
@@ -45,33 +53,17 @@ class PartChange(NamedTuple):
         return self(part)
 
 
-def _standardize(x: Tensor) -> Tensor:
-    return _center(x) / x.std(-1, correction=0, keepdim=True)
-
-
-def _center(x: Tensor) -> Tensor:
-    return x - x.mean(-1, keepdim=True)
-
-
-def _normalize(x: Tensor) -> Tensor:
-    return x / x.norm(dim=-1, keepdim=True)
-
-
-def _one_hot_of_largest(x: Tensor) -> Tensor:
-    return torch.zeros_like(x).scatter(-1, x.argmax(-1, keepdim=True), 1.0)
-
-
 PART_CHANGES: dict[str, PartChange] = {
     "{} squared": PartChange("The numbers in {} are squared.", torch.square),
     "{} cubed": PartChange("The numbers in {} are raised to the third power.", lambda x: x**3),
     "root of {}": PartChange("The root is taken of {}.", torch.sqrt),
     "log of {}": PartChange("The logarithm is taken of {}.", torch.log),
     "exp of {}": PartChange("exp is taken of {}.", torch.exp),
-    "1 by {}": PartChange("{} is replaced by 1 divided by it.", torch.reciprocal),
+    "1 by {}": PartChange("1 is divided by {}.", torch.reciprocal),
     "{} and 1": PartChange("1 is added to {}.", lambda x: x + 1),
     "1 minus {}": PartChange("1 minus {} is taken.", lambda x: 1 - x),
-    "{} doubled": PartChange("{} counts twice.", lambda x: 2 * x),
-    "{} halved": PartChange("{} is halved.", lambda x: x / 2),
+    "{} doubled": PartChange("There is a factor 2 on {}.", lambda x: 2 * x),
+    "{} halved": PartChange("There is a factor 1/2 on {}.", lambda x: x / 2),
     "{} cut": PartChange("{} is rounded to whole numbers, toward 0.", torch.trunc),
     "ReLU of {}": PartChange("A ReLU is applied to {}.", torch.relu),
     "sigmoid of {}": PartChange("A sigmoid is applied to {}.", torch.sigmoid),
@@ -81,28 +73,26 @@ PART_CHANGES: dict[str, PartChange] = {
         "A log softmax is taken of {}.", lambda x: x.log_softmax(-1), 1
     ),
     "largest of {}": PartChange(
-        "In {}, the largest number becomes 1 and all others 0.", _one_hot_of_largest, 1
+        "In {}, the largest number becomes 1 and all others 0.", mark_largest, 1
     ),
-    "shares of {}": PartChange(
-        "{} is divided by its sum, row by row.", lambda x: x / x.sum(-1, keepdim=True), 1
-    ),
-    "{} of norm 1": PartChange("{} is divided by its norm, row by row.", _normalize, 1),
-    "{} centered": PartChange("The mean is subtracted from each row of {}.", _center, 1),
+    "shares of {}": PartChange("Each row of {} is divided by its sum.", divide_by_sum, 1),
+    "{} of norm 1": PartChange("Each row of {} is divided by its norm.", divide_by_norm, 1),
+    "{} centered": PartChange("The mean is subtracted from each row of {}.", center, 1),
     "{} standardized": PartChange(
-        "Each row of {} is brought to mean 0 and deviation 1.", _standardize, 1
+        "Each row of {} is brought to mean 0 and deviation 1.", standardize, 1
     ),
     "{} · √width": PartChange(
-        "{} is multiplied by the root of the size of its last axis.",
+        "Each row of {} is multiplied by the root of its size.",
         lambda x: x * x.shape[-1] ** 0.5,
         1,
     ),
     "{} / √width": PartChange(
-        "{} is divided by the root of the size of its last axis.",
+        "Each row of {} is divided by the root of its size.",
         lambda x: x / x.shape[-1] ** 0.5,
         1,
     ),
     "{} / width": PartChange(
-        "{} is divided by the size of its last axis.", lambda x: x / x.shape[-1], 1
+        "Each row of {} is divided by its size.", lambda x: x / x.shape[-1], 1
     ),
     "{} mirrored": PartChange("The columns of {} are in reverse order.", lambda x: x.flip(-1), 2),
     "{} sorted": PartChange(

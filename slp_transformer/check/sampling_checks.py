@@ -38,6 +38,9 @@ def _temperature_cases() -> list[Inputs]:
     lambda u, tau: torch.softmax(u, -1) ** (1 / tau),
     "power of tau: Probabilities are raised to the power of τ; it should be 1/τ.",
     lambda u, tau: (y := (torch.softmax(u, -1) ** tau)) / y.sum(-1, keepdim=True),
+    "τ above the line alone: The exponentials below the line are not those of u / τ: divide the "
+    "logits by τ there, too.",
+    lambda u, tau: (u / tau).exp() / u.exp().sum(),
 )
 def temperature(u: Tensor, tau: float) -> Tensor:
     """Check `temperature(u, tau)`: return the probabilities softmax(u / τ)."""
@@ -54,8 +57,16 @@ def temperature(u: Tensor, tau: float) -> Tensor:
     lambda right: (right[0], torch.zeros(4)),
     "unchanged at ∞: As τ grows, u/τ goes to 0 for every word: equal shares.",
     lambda right: (right[0], BOOK_LOGITS.softmax(-1)),
+    "unchanged at ∞ (three digits): …",
+    lambda right: (right[0], BOOK_LOGITS.softmax(-1).round(decimals=3)),
+    "unchanged at ∞ (two digits): …",
+    lambda right: (right[0], BOOK_LOGITS.softmax(-1).round(decimals=2)),
     "unchanged at 0: As τ goes to 0, the differences of u/τ grow beyond all bounds.",
     lambda right: (BOOK_LOGITS.softmax(-1), right[1]),
+    "unchanged at 0 (three digits): …",
+    lambda right: (BOOK_LOGITS.softmax(-1).round(decimals=3), right[1]),
+    "unchanged at 0 (two digits): …",
+    lambda right: (BOOK_LOGITS.softmax(-1).round(decimals=2), right[1]),
     "two words at 0: However close the second word is, u/τ leaves it behind as τ goes to 0.",
     lambda right: (vector(0.5, 0.5, 0, 0), right[1]),
     "equal at 0: Equal shares are the limit as τ grows; as it goes to 0, one word takes all.",
@@ -226,6 +237,12 @@ def _top_p_cases() -> list[Inputs]:
     lambda u, p, mistakes: _softmax_of_kept(
         u, _sorted_indices(u, mistakes)[: max(1, int(p * len(u)))]
     ),
+    "share of the words (rounded up): …",
+    lambda u, p, mistakes: _softmax_of_kept(
+        u, _sorted_indices(u, mistakes)[: math.ceil(p * len(u))]
+    ),
+    "softmax twice (of shares): …",
+    lambda right: right.where(right > 0, -math.inf).softmax(-1),
     accepted=("last of equals",),
 )
 def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
@@ -266,6 +283,8 @@ def _draw_cases() -> list[Inputs | RareCase]:
     lambda right: right + 1,
     "always the largest: This is always the most probable word: the dart is not used.",
     lambda y: int(y.argmax()),
+    "times the dart: Probabilities are multiplied by the dart; compare it with their sum so far.",
+    lambda y, dart: int((y * dart).argmax()),
     "equal shares: Every word has the same share; word w has y[w].",
     lambda y, dart: int(dart * len(y)),
     "nearest: This is the word whose probability is nearest to the dart; find its stretch.",
@@ -370,6 +389,18 @@ def _beam_cases() -> list[Inputs]:
         right[0],
         (right[0] * log_y.shape[1] + right[1]) % len(scores),
         right[2],
+    ),
+    "best of each (as many as asked for): …",
+    lambda scores, log_y, width: (
+        order := (best := (scores[:, None] + log_y).max(1)).values.topk(width).indices,
+        best.indices[order],
+        best.values[order],
+    ),
+    "best of each (in order): …",
+    lambda scores, log_y, width: (
+        torch.arange(len(scores))[:width],
+        (best := (scores[:, None] + log_y).max(1)).indices[:width],
+        best.values[:width],
     ),
 )
 def beam_step(scores: Tensor, log_y: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:

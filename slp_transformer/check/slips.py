@@ -16,7 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.other_orders import OWN_FUNCTIONS, Change, iter_other_orders
+from slp_transformer.check.other_orders import (
+    OR_TRANSPOSED,
+    OWN_FUNCTIONS,
+    Change,
+    iter_other_orders,
+    iter_transposes,
+)
 from slp_transformer.check.part_changes import PART_CHANGES, STEPS
 
 Solution = Callable[..., Any]
@@ -226,13 +232,13 @@ OTHER_FUNCTIONS = {
     "softmax": "log_softmax sigmoid shares hardmax softmin",
     "log_softmax": "softmax log",
     "relu": "gelu silu sigmoid tanh leaky_relu relu6 abs softplus elu mish selu hardsigmoid square "
-    "exp softmax unit_clamp",
-    "silu": "sigmoid relu gelu tanh softplus mish leaky_relu softmax",
+    "exp softmax unit_clamp quick_gelu",
+    "silu": "sigmoid relu gelu quick_gelu tanh softplus mish leaky_relu softmax",
     "sigmoid": "tanh relu",
     "sum": "mean prod amax",
     "mean": "sum amax median",
-    "amax": "amin mean sum",
-    "amin": "amax mean sum",
+    "amax": "amin mean sum argmax",
+    "amin": "amax mean sum argmin",
     "argmax": "argmin",
     "argmin": "argmax",
     "log": "log2 log10 log1p",
@@ -327,6 +333,8 @@ def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Itera
         yield without(node.left, node.right)
     if kind is ast.Sub:
         yield without(node.left, ast.UnaryOp(ast.USub(), node.right))
+    if kind is ast.MatMult:
+        yield from iter_transposes(node, arguments)
     if kind in TWICE:
         for part in (node.right, node.left)[: 1 if kind is ast.Div else 2]:
             if isinstance(part, ast.Constant):
@@ -344,7 +352,8 @@ def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Itera
         yield Change("root rounded", "A power or root is rounded to a whole number.", whole)
     if kind in (ast.Sub, ast.Div, ast.Pow, ast.MatMult, ast.FloorDiv):
         new = ast.BinOp(node.right, node.op, node.left)
-        yield Change(f"sides of {sign}", f"The two sides of {sign} are exchanged.", new)
+        text = f"The two sides of {sign} are exchanged{OR_TRANSPOSED * (kind is ast.MatMult)}."
+        yield Change(f"sides of {sign}", text, new)
 
 
 def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[Change]:

@@ -13,6 +13,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from slp_transformer._internal.row_changes import (
+    divide_by_norm,
+    divide_by_sum,
+    mark_largest,
+    standardize,
+)
 from slp_transformer.check.part_changes import PART_CHANGES
 
 Case = dict[str, Any]
@@ -27,6 +33,8 @@ class Variant(NamedTuple):
         is_of_part: whether it is one of `PART_CHANGES`, which others may name better.
         on_case: changes the inputs before the right answer is computed.
         on_answer: changes the right answer, given the inputs.
+        argument: the only argument that is changed, if one is.
+        change: what becomes of it, by its name in `CHANGES`.
     """
 
     name: str
@@ -34,6 +42,8 @@ class Variant(NamedTuple):
     is_of_part: bool = False
     on_case: Callable[[Case], Case] = lambda case: case
     on_answer: Callable[[Any, Case], Any] = lambda answer, case: answer
+    argument: str = ""
+    change: str = ""
 
 
 def make_variants(kinds: dict[str, Any]) -> dict[str, Variant]:
@@ -68,6 +78,8 @@ CHANGES: dict[Any, dict[str, tuple[str, Callable[[Any], Any]]]] = {
     int: {
         "{} + 1": ("{} is one too large.", lambda n: n + 1),
         "{} − 1": ("{} is one too small.", lambda n: n - 1),
+        "{} − 1 (at least 0)": ("{} is one too small.", lambda n: max(n - 1, 0)),
+        "{} − 1 (at least 1)": ("{} is one too small.", lambda n: max(n - 1, 1)),
         "{} = 0": ("{} is not used: this is the result if it is 0.", lambda n: 0),
         "{} = 1": ("{} is not used: this is the result if it is 1.", lambda n: 1),
         "{} doubled": ("{} counts twice.", lambda n: 2 * n),
@@ -122,7 +134,8 @@ def _iter_mistakes_of_one_argument(kinds: dict[str, Any]) -> Iterator[Variant]:
         for name, (sentence, to) in CHANGES.get(kind, {}).items():
             title, text = name.replace("{}", a), sentence.replace("{}", a)
             is_of_part = name in PART_CHANGES
-            yield Variant(title, text, is_of_part, change(a, to))
+            on_case = change(a, to)
+            yield Variant(title, text, is_of_part, on_case, argument=a, change=name)
 
 
 # What may have become of the answer, if it has at least as many axes.
@@ -174,21 +187,15 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "mean": ("This is the mean of the right numbers.", torch.mean),
         "largest": ("This is the largest of the right numbers.", torch.max),
         "smallest": ("This is the smallest of the right numbers.", torch.min),
-        "shares": ("It is divided by its sum at the end.", lambda y: y / y.sum(-1, keepdim=True)),
-        "norm": (
-            "It is divided by its norm at the end.",
-            lambda y: y / y.double().norm(dim=-1, keepdim=True),
-        ),
+        "shares": ("It is divided by its sum at the end.", divide_by_sum),
+        "norm": ("It is divided by its norm at the end.", lambda y: divide_by_norm(y.double())),
         "layer norm": (
             "Each row is brought to mean 0 and deviation 1 at the end.",
-            lambda y: (y - y.mean(-1, keepdim=True)) / y.std(-1, correction=0, keepdim=True),
+            standardize,
         ),
         "last again": ("The last comes twice.", lambda y: torch.cat([y, y[-1:]])),
         "first again": ("The first comes twice.", lambda y: torch.cat([y[:1], y])),
-        "one-hot": (
-            "The largest becomes 1 and all others 0.",
-            lambda y: torch.zeros_like(y).scatter(-1, y.argmax(-1, keepdim=True), 1),
-        ),
+        "one-hot": ("The largest becomes 1 and all others 0.", mark_largest),
         "running sum": ("The numbers are added up one after the other.", lambda y: y.cumsum(-1)),
         "no first": ("The first is missing.", lambda y: y[1:]),
         "no last": ("The last is missing.", lambda y: y[:-1]),

@@ -2,10 +2,12 @@
 
 The layout can be read back. Every step of a bar takes equally many columns, the first right after
 the bar line, and a fret starts in the first column of its step; there is always a dash behind a
-fret, so ``12`` is one fret and never two. A bar that is longer than a line goes on in the next
-system, which then begins without a bar line.
+fret, so ``12`` is one fret and never two. Where beats are numbered, a bar that would be longer than
+a line has steps of its own in each beat. One that still is goes on in the next system, which then
+begins without a bar line.
 """
 
+from dataclasses import replace
 from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
@@ -18,6 +20,9 @@ from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
 from slp_transformer.guitar.tab import Bar, Tab, TabNote, check_tab
 from slp_transformer.guitar.tab_header import find_title, format_tuning_line, is_style_line
 from slp_transformer.guitar.techniques import TECHNIQUES
+
+MIN_BEAT_COLUMNS = 4
+"""Of a beat in a bar that is drawn tightly, so that the numbers stand apart."""
 
 
 @renamed_arguments(steps_per_beat="number_beats_every", show_timing="with_time_lines")
@@ -56,7 +61,10 @@ def format_tab(
     pieces: list[_BarText] = []
     for bar, own in zip(tab.bars, steps_per_beat_by_bar(tab), strict=True):
         beat = number_beats_every or (own if with_time_lines else None) or bar.steps
-        pieces += _render_bar(bar, per_step, room, beat, len(names))
+        columns = {step: step * per_step for step in range(bar.steps + 1)}
+        if number_beats_every and not with_time_lines and columns[bar.steps] > room:
+            columns = min(columns, _place_beat_by_beat(bar, beat), key=lambda c: c[bar.steps])
+        pieces += _render_bar(bar, columns, room, beat, len(names))
     lines = _format_header(tab)
     if with_time_lines:
         lines += format_time_lines(tab, per_step, not all(piece.ends_bar for piece in pieces))
@@ -152,16 +160,43 @@ class _BarText(NamedTuple):
     ends_bar: bool
 
 
+def _place_beat_by_beat(bar: Bar, steps_per_beat: int) -> dict[int, int]:
+    """Return the columns of beats, events and the end of a bar, by step, if it is drawn tightly.
+
+    Each beat has as few steps, equally wide, as its own events need.
+    """
+    columns = {0: 0}
+    for start in range(0, bar.steps, steps_per_beat):
+        end = min(start + steps_per_beat, bar.steps)
+        inside = [event for event in bar.events if start <= event.step < end]
+        unit = gcd(end - start, *(event.step - start for event in inside))
+        count = (end - start) // unit
+        events = tuple(replace(event, step=(event.step - start) // unit) for event in inside)
+        width = compute_columns_per_step((Bar(count, events),))
+        width = max(width, -(-MIN_BEAT_COLUMNS // count))
+        for step in range(1, count + 1):
+            columns[start + step * unit] = columns[start] + step * width
+    return columns
+
+
 def _render_bar(
-    bar: Bar, columns_per_step: int, max_columns: int, steps_per_beat: int, num_strings: int
+    bar: Bar, columns: dict[int, int], max_columns: int, steps_per_beat: int, num_strings: int
 ) -> list[_BarText]:
-    """Return a bar as text, cut before a beat or an event where it would run out of the line."""
-    length = bar.steps * columns_per_step
+    """Return a bar as text, cut before a beat or an event where it would run out of the line.
+
+    Args:
+        bar: the bar.
+        columns: where beats, events and the end of the bar are, by step.
+        max_columns: of a line.
+        steps_per_beat: of a beat that is numbered.
+        num_strings: of the guitar.
+    """
+    length = columns[bar.steps]
     rows = [[" "] * length, *(["-"] * length for _ in range(num_strings))]
-    beats = range(0, length, steps_per_beat * columns_per_step)
+    beats = [columns[step] for step in range(0, bar.steps, steps_per_beat)]
     for count, start in enumerate(beats, start=1):
         rows[0][start : start + len(str(count))] = str(count)[: length - start]
-    starts = [event.step * columns_per_step for event in bar.events]
+    starts = [columns[event.step] for event in bar.events]
     whole = set(beats)  # a fret may go on over the beginning of a beat
     for start, event in zip(starts, bar.events, strict=True):
         for each in event.tab_notes():

@@ -5,6 +5,7 @@ Pitches are MIDI note numbers (60 is middle C). Frets are counted from the nut, 
 where there is one; fret 0 is the open string.
 """
 
+import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -99,6 +100,9 @@ NAMED_TUNINGS: dict[str, Tuning] = TUNINGS | {
 
 TUNINGS_TO_TRY = ("standard", "drop-D", "bass", "bass-5", "drop-C", "seven-string", "eight-string")
 """What pieces that name no guitar are fingered for: the first that holds every note."""
+INSTRUMENTS = {"bass": ("bass", "bass-5"), "ukulele": ("ukulele", "ukulele-low-G")}
+"""What a part that is called so is fingered for before that, by the word in its name."""
+_PART_PATTERN = re.compile(r"(?:\w+ )?(bass|ukulele)(?: guitar)?(?: \d+)?", re.I)
 
 _SHARP_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 _FLAT_NAMES = ("C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B")
@@ -142,9 +146,15 @@ def find_tuning_by_letters(letters: list[str]) -> Tuning | None:
     return Tuning(tuple(pitch + (one - pitch + 6) % 12 - 6 for pitch, one in near))
 
 
-def find_tuning_for(pitches: set[int], capo: int = 0, max_fret: int = MAX_FRET) -> str | None:
-    """Return the first name in `TUNINGS_TO_TRY` of a guitar that has every pitch; None if none."""
-    for name in TUNINGS_TO_TRY:
+def find_tuning_for(
+    pitches: set[int], capo: int = 0, max_fret: int = MAX_FRET, part: str = ""
+) -> str | None:
+    """Return the first name in `TUNINGS_TO_TRY` of a guitar that has every pitch; None if none.
+
+    A part that is called bass or ukulele, as in "Bass Guitar", is tried there first.
+    """
+    named = _PART_PATTERN.fullmatch(part.strip())
+    for name in (*(INSTRUMENTS[named[1].lower()] if named else ()), *TUNINGS_TO_TRY):
         tuning = replace(NAMED_TUNINGS[name], capo=capo)
         if all(tuning.positions_of(pitch, max_fret) for pitch in pitches):
             return name

@@ -503,6 +503,36 @@ def test_every_check_knows_the_mistakes_that_any_function_can_make(attempt, sent
     assert not found and found.text == sentence
 
 
+def test_a_transpose_beside_a_vector_is_told_by_its_argument():
+    @make_check("`onehot`", lambda: [(1, torch.rand(2, 2)), (1, torch.rand(3, 2))])
+    def row(w: int, E: torch.Tensor) -> torch.Tensor:
+        """A one-hot row times a matrix."""
+        return torch.eye(len(E)).to(E)[w] @ E
+
+    del CHECKS["row"]
+    found = row(lambda w, E: torch.eye(len(E))[w] @ E.T)
+    assert found.text == "`E` is transposed, or on the other side of @."
+    found = check.one_hot_lookup(lambda w, E: torch.eye(len(E))[w] @ E.T)
+    assert found.text == "This is a column of E; a word is a row."
+
+
+def test_arguments_that_answers_cannot_tell_apart_are_all_named():
+    X, W = torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.tensor([[2.0, 1.0], [1.0, 1.0]])
+
+    @make_check("`logits`", lambda: [(X, W)])
+    def weights(X: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
+        """The softmax of a product."""
+        return torch.softmax(X @ W, -1)
+
+    del CHECKS["weights"]
+    found = weights(lambda X, W: torch.softmax(X @ W / 2, -1))
+    assert found.text == "There is a factor 1/2 on X (or W: the answers would be the same)."
+
+
+def test_a_number_that_no_tensor_holds_is_compared_as_infinite():
+    assert check.parameters(lambda L, d: (12 * d * d) ** L).mistakes == ("power of L",)
+
+
 def test_what_became_of_a_step_is_named():
     def one_more(scores):
         powers = (scores - scores.max(-1, keepdim=True).values).exp()
@@ -647,6 +677,11 @@ def test_a_table_of_mistakes_is_lines_with_functions():
     assert parse_mistake_table(table, formulas, synonyms) == named
     assert formulas == {"all rows": double}
     assert synonyms == {"sign": "no · -1 (2)"}
+
+
+def test_no_table_has_two_mistakes_of_one_name():
+    with pytest.raises(ValueError, match=r"Two mistakes are called 'all'\."):
+        parse_mistake_table(["all: All.", "all: Each."], {}, {})
 
 
 def test_a_function_in_a_table_takes_what_there_is():

@@ -358,6 +358,8 @@ def test_pitches_move_by_half_steps_and_shapes_with_a_capo(song, tmp_path, capsy
     ]
     assert written(up).tuning.capo == 2
     assert "needs --capo" in refused(capsys, "tab", str(song), "--keep-shapes")
+    low = refused(capsys, "tab", str(song), "--capo", "12")  # C3 is below it
+    assert low.endswith("leaves notes out. --keep-shapes keeps the shapes, 12 half steps higher.")
     assert "from -36 to 36" in refused(capsys, "tab", str(song), "--transpose", "40")
 
 

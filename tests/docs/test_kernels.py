@@ -389,6 +389,30 @@ def test_what_a_cell_leaves_running_is_waited_for_while_it_puts_something_out(mo
         assert made.num_left == (0 if late else 3)
 
 
+def test_a_kernel_that_does_not_answer_has_not_run_the_cell(monkeypatch):
+    class DeafClient:
+        def execute(self, *_, **__):
+            return "asked"
+
+        def get_iopub_msg(self, timeout):
+            idle = message("status", execution_state="idle")
+            return idle | {"parent_header": {"msg_id": "asked"}}
+
+        def get_shell_msg(self, timeout):
+            raise kernels.queue.Empty
+
+    kernel = object.__new__(kernels.Kernel)
+    kernel._client = DeafClient()
+    with pytest.raises(KernelError, match="no longer answers"):
+        list(kernel.run("print(1)", kernels.Stop()))
+
+
+def test_a_line_of_a_million_characters_is_taken_at_once():
+    made = Collected()
+    made.take(stream("x" * 1_000_000 + "\ra\r"))
+    assert made.outputs[0].text == "a\r" and not made.is_cut
+
+
 def test_what_a_cell_leaves_running_are_its_threads_and_tasks():
     goes_on = threading.Event()
 
@@ -431,6 +455,30 @@ def test_nobody_can_be_asked_and_a_hidden_figure_is_named(monkeypatch, capsys):
     assert len(closed) == 1
 
 
+def test_what_no_encoding_has_is_refused_on_one_stream_and_escaped_on_the_other():
+    for errors in ("strict", "backslashreplace"):
+        written = []
+        stream = SimpleNamespace(write=written.append)
+        reader_kernel.check_encoding(stream, errors)
+        stream.write("an é")
+        assert written == ["an é"]
+        if errors == "strict":
+            with pytest.raises(UnicodeEncodeError):
+                stream.write("\ud800")
+        else:
+            stream.write("\ud800")
+            assert written[1:] == ["\\ud800"]
+
+
+def test_a_process_that_a_cell_has_forked_ends_with_it(monkeypatch):
+    codes = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    for kernel in (os.getpid(), -1):
+        for success in (True, False):
+            reader_kernel.end_fork(kernel, SimpleNamespace(success=success))
+    assert codes == [0, 1]
+
+
 @pytest.mark.slow
 def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
     (tmp_path / "slp_transformer").mkdir()
@@ -442,6 +490,8 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
             events = list(few.run(("01", "chapter"), ["x = 7"], question))
             assert events[-1]["state"] == "error"
             assert events[-2]["outputs"][-1].traceback == [kernels.NO_INPUT]
+        *_, shown, end = few.run(("01", "chapter"), ["x = 7"], "print('\\ud800')")
+        assert end["state"] == "error" and "surrogates not allowed" in str(shown)
         late = "import threading\nthreading.Timer(0.3, print, ['late']).start()"
         *_, shown, end = few.run(("01", "chapter"), ["x = 7"], late)
         assert shown["outputs"][-1].text == "late\n" and "text" not in end

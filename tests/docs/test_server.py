@@ -1,5 +1,6 @@
 """A server after an edit: what it shows is what a fresh build shows."""
 
+import json
 import re
 import shutil
 import threading
@@ -134,6 +135,9 @@ def live(root, tmp_path):
 
         def announce(self, urls):
             self.told.append(urls)
+
+        def is_there(self, name):
+            """No request waits."""
 
     build_site(root, Pages.folder)
     pages = Pages()
@@ -293,3 +297,50 @@ def test_a_published_page_is_shown_elsewhere_with_a_picture_of_its_own(
             assert len(card.getcolors(10_000)) > 20 and len(margin.getcolors()) == 1
             pictures.add(card.tobytes())
     assert len(pictures) == 3
+
+
+def test_a_first_start_answers_with_two_pages_and_builds_the_rest_when_it_is_asked(
+    root, tmp_path, monkeypatch
+):
+    import live_build
+    import serving
+
+    (root / ".cache" / "chapters" / "02_one.json").unlink()  # a chapter has to run
+    folder = tmp_path / "site"
+    build_site(root, folder)
+    pages = {path.relative_to(folder).as_posix() for path in folder.rglob("index.html")}
+    assert pages == {"index.html", "chapters/01_one/index.html"}
+    server = serving.PageServer(("127.0.0.1", 0), folder)
+    state.site.live = live = live_build.LiveBuild(lambda: None, server)
+    live.run_chapters = lambda: None
+    written = []
+    page = live_build.write_page
+    monkeypatch.setattr(
+        "live_build.write_page", lambda file: (written.append(file.url), page(file))
+    )
+    waiting = [
+        threading.Thread(target=server.wait_for, args=(place,), daemon=True)
+        for place in ("pytorch", "search.json")
+    ]
+    for one in waiting:
+        one.start()
+    assert live.wake.wait(10)
+    while live_build.last.later:
+        live.step(set())
+    for one in waiting:
+        one.join(10)
+        assert not one.is_alive()
+    assert written[0] == "pytorch/" and len(written) == len(set(written))
+    now = files_in(folder)
+    server.server_close()
+    state.site.__init__()
+    state.site.live = live  # its builds of everything leave nothing for later
+    (root / ".cache" / "reference.json").unlink()
+    build_site(root, folder)
+    at_once = files_in(live.spare)
+    live.close()
+    for built in (now, at_once):
+        search = json.loads(built.pop("search.json"))
+        built["search"] = sorted(map(str, search["sections"])), search["equations"]
+        del built["sitemap.xml"], built["assets/_mkdocstrings.css"]
+    assert now == at_once

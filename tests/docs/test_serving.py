@@ -621,3 +621,42 @@ def test_a_hostile_page_reaches_nothing(running, asked, browser, tmp_path):
     assert results[0] == results[2] == results[3] == "refused"
     assert asked == []
     assert "é" not in frame.content()
+
+
+def test_a_page_that_is_still_to_come_is_waited_for_and_others_are_not(server, folder):
+    asked = threading.Event()
+    server.expect(["later/index.html", "lost/index.html"], asked.set)
+    assert ask(server, "/a/")[0].status == 200 and server.next_asked() is None
+    answers = {}
+    waiting = [
+        threading.Thread(target=lambda path=path: answers.update({path: ask(server, path)}))
+        for path in ("/later/", "/later", "/lost/")
+    ]
+    for one in waiting:
+        one.start()
+    wanted = []
+    while len(wanted) < 3:
+        assert asked.wait(10)
+        if name := server.next_asked():
+            wanted.append(name)
+    assert sorted(wanted) == ["later/index.html", "later/index.html", "lost/index.html"]
+    assert not answers
+    (folder / "later").mkdir()
+    (folder / "later" / "index.html").write_text(PAGE.format("<p>came</p>"), encoding="utf-8")
+    for name in ("later/index.html", "lost/index.html"):  # the second could not be made
+        server.is_there(name)
+    for one in waiting:
+        one.join(10)
+    assert b"came" in answers["/later/"][1]
+    assert answers["/later"][0].status == 302 and answers["/lost/"][0].status == 404
+
+
+def test_who_waits_for_a_page_is_let_go_when_the_server_ends(server):
+    server.expect(["later/index.html"], lambda: None)
+    waiting = threading.Thread(target=server.wait_for, args=("later",))
+    waiting.start()
+    with server._changed:
+        server._closing = True
+        server._changed.notify_all()
+    waiting.join(10)
+    assert not waiting.is_alive()

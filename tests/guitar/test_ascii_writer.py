@@ -101,6 +101,19 @@ def test_a_bar_that_is_too_long_is_cut_before_a_numbered_beat_but_through_no_fre
     assert tops == ["e|3--------12--", "e 7------|"]
 
 
+def test_a_bar_that_is_too_long_has_steps_of_its_own_in_each_beat():
+    """A triplet, a rest, a quintuplet and half a beat on a grid of fifteen."""
+    steps = 0, 5, 10, 30, 33, 36, 39, 42, 45
+    bar = Bar(52, tuple(event(step, (1, fret)) for fret, step in enumerate(steps)))
+    _, system = format_tab(Tab(bars=(bar,)), 40, number_beats_every=15).split("\n\n")
+    assert system.splitlines()[:2] == [
+        "  1     2   3         4",
+        "e|0-1-2-----3-4-5-6-7-8---|",
+    ]
+    wide = format_tab(Tab(bars=(bar,)), 60, number_beats_every=15).splitlines()[3]
+    assert wide == "e|0----1----2-------------------3--4--5--6--7--8------|"
+
+
 @pytest.mark.parametrize(
     ("tuning", "line", "labels"),
     [

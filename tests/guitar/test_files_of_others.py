@@ -2,6 +2,7 @@
 
 import struct
 import zipfile
+from dataclasses import replace
 
 import mido
 import pytest
@@ -13,6 +14,7 @@ from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
 from slp_transformer.guitar.formats.gpif import read_gp_tabs
 from slp_transformer.guitar.formats.midi import read_midi_tabs
 from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
+from slp_transformer.guitar.fretboard import DROP_D, STANDARD
 from slp_transformer.guitar.tab import Bar, Technique
 from slp_transformer.guitar.timing import bar_start_steps
 
@@ -536,6 +538,14 @@ def test_a_piece_without_a_note_is_written(tmp_path, capsys, suffix):
     out = tmp_path / f"out{suffix}"
     assert main(["convert", str(tmp_path / "song.gp5"), "-o", str(out)]) == 0
     assert out.is_file()
+
+
+def test_a_guitar_without_notes_comes_back_from_musicxml(tmp_path):
+    tabs = [timed(Bar(4, own, (4, 4), 90), unit=1) for own in ((event(0, (1, 5)),), ())]
+    registry.write_tab(tabs[0], tmp_path / "out.musicxml", replace(tabs[1], tuning=DROP_D))
+    read, problems = registry.read_any_tab_file(tmp_path / "out.musicxml")
+    assert [tab.tuning for tab in read] == [STANDARD, DROP_D] and not problems
+    assert not registry.find_losses(read, tmp_path / "out.musicxml")
 
 
 def test_a_track_without_notes_hides_no_loss(tmp_path):

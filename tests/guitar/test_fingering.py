@@ -233,6 +233,11 @@ def test_a_piece_of_power_chords_keeps_one_shape_and_open_strings_out_of_it():
     assert finger_chords([*few, power[0], *triads], DROP_D)[1] == [0, 0, 5]
 
 
+def test_octaves_keep_one_shape_without_open_strings():
+    octaves = [(Note(4, fret), Note(2, fret + 3)) for fret in (5, 7, 8, 5)]  # G3 could be open
+    assert finger_chords(octaves, STANDARD) == [[5, 8], [2, 5], [3, 6], [5, 8]]
+
+
 @pytest.mark.parametrize(
     ("pitches", "dropped"),
     [
@@ -251,12 +256,15 @@ def test_as_few_notes_as_possible_are_left_out(pitches, dropped):
     assert find_grips(tuple(left), STANDARD, 19, 19) and len(changes) == len(dropped)
 
 
-def test_a_note_that_rings_on_leaves_its_string_alone_to_the_end_of_its_bar():
+def test_a_note_that_rings_on_leaves_its_string_alone_until_it_comes_again_or_its_bar_ends():
     lets = (Technique("let ring"),)
     notes = [TabNote(Note(2, 1), 1, lets), TabNote(Note(1, 0), 1), TabNote(Note(1, 3), 9, lets)]
     events = [Event.from_notes(step, [each]) for step, each in zip((2, 3, 5), notes, strict=True)]
     piece = piece_from_tab(timed(Bar(8, tuple(events))))
-    assert [piece.ringing_steps(m, n) for m in piece.moments for n in m.notes] == [6, 1, 9]
+    assert piece.ringing_steps(piece.moments) == ((6.0,), (1.0,), (9.0,))
+    again = Bar(8, (*events, Event.from_notes(7, [notes[0]])))
+    piece = piece_from_tab(timed(again, again))
+    assert [own[0] for own in piece.ringing_steps(piece.moments)] == [5, 1, 9, 1] * 2
 
 
 TECHNIQUES_BY_PLACE = [  # at (string, fret), what leads on, and where a capo brings the notes

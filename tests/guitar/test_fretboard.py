@@ -103,6 +103,10 @@ def test_the_first_guitar_is_tried_that_has_every_note():
     assert (
         find_tuning_for({40, 88}) is None and find_tuning_for({40, 88}, max_fret=24) == "standard"
     )
+    named = {"Ukulele": "ukulele", "electric bass 2": "bass", "Bass drum": "standard"}
+    assert [find_tuning_for({60, 61}, part=part) for part in named] == [*named.values()]
+    assert find_tuning_for({57, 61}, part="Ukulele") == "ukulele-low-G"
+    assert find_tuning_for({40, 83}, part="Bass Guitar") == "standard"
     assert find_tuning_for({35, 80}) == "seven-string" and find_tuning_for({30, 80}) is not None
     names = {tuning.open_pitches for tuning in NAMED_TUNINGS.values()}
     assert len(names) == len(NAMED_TUNINGS) and describe_tuning(NAMED_TUNINGS["bass"]) == "bass"

@@ -293,13 +293,22 @@ function makeLattice(freeAt = -1) {
     position: easy?.position ?? null,
     openStringCost: -FINGERING.openStringCost * preference,
   };
-  const lasting = piece.moments.map(({ notes, bar, start }) => {
-    const rest = bar.masterBar.start + bar.masterBar.calculateDuration() - start;
-    return notes.map(({ note }) => {
-      const own = chain(note).reduce((all, { beat }) => all + beat.displayDuration, 0);
-      return note.isLetRing ? Math.max(own, rest) : own;
-    });
-  });
+  /** By bar and pitch: when it comes next, until which a note rings that rings on.
+      @type {Map<string, number>} */
+  const struck = new Map();
+  const lasting = [...piece.moments]
+    .reverse()
+    .map(({ notes, bar, start }) => {
+      const end = bar.masterBar.start + bar.masterBar.calculateDuration(),
+        keys = notes.map(({ pitch }) => `${bar.masterBar.index} ${pitch}`);
+      const own = notes.map(({ note }, i) => {
+        const written = chain(note).reduce((all, { beat }) => all + beat.displayDuration, 0);
+        return note.isLetRing ? Math.max(written, (struck.get(keys[i]) ?? end) - start) : written;
+      });
+      for (const key of keys) struck.set(key, start);
+      return own;
+    })
+    .reverse();
   const onsets = piece.moments.map(({ start }) => start);
   return new Lattice(moments, choices, ringingOf(onsets, lasting), asked);
 }

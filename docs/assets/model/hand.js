@@ -257,13 +257,13 @@ function hasMovableChords(moments) {
 function movableFeatures(grip) {
   const frets = grip.map(([, fret]) => fret).filter(Boolean);
   if (grip.length < 2 || !frets.length) return [];
-  const isHigh = grip[0][1] > 0 || Math.max(...frets) > 4,
-    strings = grip.map(([string]) => string),
-    span = Math.max(...strings) - Math.min(...strings) + 1,
-    skipped = grip.length > 2 ? span - grip.length : 0;
+  const strings = grip.map(([string]) => string),
+    skipped = Math.max(...strings) - Math.min(...strings) + 1 - grip.length,
+    isOctave = grip.length === 2 && skipped > 0,
+    isMovable = isOctave || grip[0][1] > 0 || Math.max(...frets) > 4;
   return [
-    [FINGERING.costNames.movableOpen, isHigh ? grip.length - frets.length : 0],
-    [FINGERING.costNames.movableFrets, new Set(frets).size + skipped],
+    [FINGERING.costNames.movableOpen, isMovable ? grip.length - frets.length : 0],
+    [FINGERING.costNames.movableFrets, new Set(frets).size + skipped - Number(isOctave)],
   ];
 }
 /** What a grip asks of a hand whose index finger is at a fret.

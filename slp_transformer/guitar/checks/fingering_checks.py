@@ -114,6 +114,10 @@ def _grip_cases() -> list[Inputs]:
     ),
     "twelve frets: Frets above 12 are refused; a neck may have more.",
     lambda grip, right: right and all(fret <= 12 for _, fret in grip),
+    "frets for strings: Two notes with the same fret are refused; it is the strings that differ.",
+    lambda grip, span, solve: (
+        len({fret for _, fret in grip}) == len(grip) and solve(grip, span, "a string twice")
+    ),
 )
 def is_playable_grip(grip: Sequence[tuple[int, int]], span: int) -> bool:
     """Check `is_playable_grip(grip, span)`: can one hand hold these (string, fret)?"""

@@ -105,12 +105,16 @@ def execute(options: TabOptions) -> None:
     wanted = make_fingering_options(options, tab)
     if not tab.is_fingered and options.tuning is None and options.capo is None:
         pitches = {pitch for moment in piece.moments for pitch in moment.pitches}
-        name = find_tuning_for(pitches, max_fret=options.max_fret)
+        part = tab.track or tab.title
+        name = find_tuning_for(pitches, max_fret=options.max_fret, part=part)
         if name is not None and name != "standard":
             wanted = replace(wanted, tuning=NAMED_TUNINGS[name])
+            why = "a standard guitar does not have all its notes"
+            if name.partition("-")[0] in part.lower():
+                why = f"its part is called {part}"
             print_status(
-                f"{options.song.name} names no tuning, and a standard guitar does not have all its "
-                f"notes: it is fingered for {name} (--tuning takes another)."
+                f"{options.song.name} names no tuning, and {why}: it is fingered for {name} "
+                "(--tuning takes another)."
             )
     score_grips = None
     if options.model:  # PyTorch is imported only for models
@@ -122,6 +126,8 @@ def execute(options: TabOptions) -> None:
     except UnplayableError as error:
         policies = [name for name in UNPLAYABLE_HINTS if name != options.unplayable]
         hints = ", ".join(f"{name} {UNPLAYABLE_HINTS[name]}" for name in policies)
+        if options.capo and not options.keep_shapes:
+            hints += f". --keep-shapes keeps the shapes, {options.capo} half steps higher"
         raise ValueError(f"{error} --unplayable can do something: {hints}.") from None
     print_remarks([f"{where}: {what}" for where, what in changes])
     count = len(tabs_and_grips)

@@ -71,16 +71,17 @@ def has_movable_chords(moments: Sequence[tuple[int, ...]]) -> bool:
 def movable_features(grip: Grip) -> Features:
     """Yield the features of a grip in a piece with movable chords: few fingers, no open strings.
 
-    Strings ring open over a bass that is open, too, with the hand in the first position. Octaves
-    skip a string.
+    Strings ring open over a bass that is open, too, with the hand in the first position, but for
+    octaves. These skip a string.
     """
     frets = [fret for _, fret in grip if fret]
     if len(grip) > 1 and frets:
-        is_high = grip[0].fret > 0 or max(frets) > 4
-        yield MOVABLE_OPEN, (len(grip) - len(frets)) * is_high
         strings = [string for string, _ in grip]
-        skipped = max(strings) - min(strings) + 1 - len(grip) if len(grip) > 2 else 0
-        yield MOVABLE_FRETS, len(set(frets)) + skipped
+        skipped = max(strings) - min(strings) + 1 - len(grip)
+        is_octave = len(grip) == 2 and skipped > 0
+        is_movable = is_octave or grip[0].fret > 0 or max(frets) > 4
+        yield MOVABLE_OPEN, (len(grip) - len(frets)) * is_movable
+        yield MOVABLE_FRETS, len(set(frets)) + skipped - is_octave
 
 
 def hand_features(grip: Grip, hand_fret: int) -> Features:

@@ -188,8 +188,7 @@ def _build_problem(
         raise ValueError("There is nothing to play: no note is left.")
     starts = bar_start_steps(piece.tab)
     onsets = tuple(float(starts[moment.bar_number - 1] + moment.step) for moment in moments)
-    lasting = tuple(tuple(piece.ringing_steps(m, note) for note in m.notes) for m in moments)
-    pitches = tuple(m.pitches for m in moments)
+    pitches, lasting = tuple(m.pitches for m in moments), piece.ringing_steps(moments)
     passage = Passage(options.tuning, pitches, onsets=onsets, durations=lasting)
     choices, num_repeats = _list_candidate_grips(piece, moments, options)
     if num_repeats:

@@ -53,11 +53,22 @@ class PlayablePiece:
         ]
         return replace(self, moments=moments)
 
-    def ringing_steps(self, moment: PlayableMoment, note: TabNote) -> float:
-        """Return how long the string of a note should be left alone: one that rings on, its bar."""
-        rings = any(technique.kind == "let ring" for technique in note.techniques)
-        rest = self.tab.bars[moment.bar_number - 1].steps - moment.step if rings else 0
-        return float(max(note.duration_steps, rest))
+    def ringing_steps(self, moments: Sequence[PlayableMoment]) -> tuple[tuple[float, ...], ...]:
+        """Return for how many steps the strings of each note of some moments should be left alone.
+
+        One that rings on does so until it is struck again, at most to the end of its bar.
+        """
+        struck: dict[tuple[int, int], int] = {}  # by bar and pitch: when it comes next
+        found: list[tuple[float, ...]] = []
+        for number, _, step, pitches, notes in reversed(moments):
+            own = []
+            for pitch, note in zip(pitches, notes, strict=True):
+                rings = any(technique.kind == "let ring" for technique in note.techniques)
+                end = struck.get((number, pitch), self.tab.bars[number - 1].steps)
+                own.append(float(max(note.duration_steps, (end - step) * rings)))
+            found.append(tuple(own))
+            struck |= {(number, pitch): step for pitch in pitches}
+        return tuple(reversed(found))
 
     def describe_place(self, moment: PlayableMoment) -> str:
         """Return where a moment is: its bar, its number and, where there is time, its beat."""

@@ -290,7 +290,8 @@ class _PartReader:
     def place_notes(self) -> TabBuilder:
         """Return the notes with their places, and the guitar."""
         is_drums = 2 * self.num_drums > len(self.notes) or self.is_drum_channel
-        if is_drums or not self.notes:
+        stated = self.tunings.get(self.tab_staff or "1", {})
+        if is_drums or not (self.notes or stated):
             self.builder.reason_left_out = "it is drums" if is_drums else "it is empty"
             return self.builder
         fretted = [each for each in self.notes if each.element.find(FRET) is not None]
@@ -326,8 +327,7 @@ class _PartReader:
             self.builder.add_note(event, is_tied=has_tie and is_same)
         for number, bars_back in self.repeated:
             self.builder.copy_earlier_bars(number, bars_back)
-        stated = self.tunings.get(self.tab_staff or "1", {})
-        if fretted:
+        if fretted or not notes:
             count = len(stated) or max(6, *open_pitches)
             lowest_first = [stated[line] for line in sorted(stated)]
             usual = [*STANDARD.open_pitches, 35, 30]
