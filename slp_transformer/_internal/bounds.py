@@ -84,5 +84,5 @@ def check_score_moment(quarters: Fraction) -> None:
     """
     if quarters.denominator > MAX_DENOMINATOR:
         raise ValueError("its lengths have no common unit of time")
-    if abs(quarters) > MAX_NUMBER:
+    if abs(quarters.numerator) > MAX_NUMBER * quarters.denominator:
         raise ValueError(f"it is longer than {MAX_NUMBER:,} quarter notes")

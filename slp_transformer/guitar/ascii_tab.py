@@ -118,6 +118,7 @@ def is_comment(text: str) -> bool:
     return bool(begins and _LETTER_PATTERN.search(text))
 
 
+@lru_cache(maxsize=20_000)
 def get_string_label(line: str) -> str:
     """The string name in front of a string line, or an empty string."""
     found = LABEL_PATTERN.match(line)
@@ -180,12 +181,14 @@ def split_group_into_systems(lines: list[str], line_indices: list[int]) -> list[
     chosen, first = [], 0
     while len(line_indices) - first >= NUM_STRINGS:
         starts = range(first, first + (len(line_indices) - first) % NUM_STRINGS + 1)
-        best = max(
-            starts,
-            key=lambda start: _system_score(
-                [lines[i] for i in line_indices[start : start + NUM_STRINGS]]
-            ),
-        )
+        best = first
+        if len(starts) > 1:
+            best = max(
+                starts,
+                key=lambda start: _system_score(
+                    [lines[i] for i in line_indices[start : start + NUM_STRINGS]]
+                ),
+            )
         chosen.append(line_indices[best : best + NUM_STRINGS])
         first = best + NUM_STRINGS
     return chosen

@@ -198,7 +198,12 @@ class Tab:
         rest = iter(events)
         own = (tuple(islice(rest, len(bar.events))) for bar in self.bars)
         bars = zip(self.bars, own, strict=True)
-        return replace(self, bars=tuple(replace(bar, events=each) for bar, each in bars))
+        return replace(
+            self,
+            bars=tuple(
+                bar if each == bar.events else replace(bar, events=each) for bar, each in bars
+            ),
+        )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ German, French, Spanish, Italian and Portuguese, where notes may be called Do, R
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from math import ceil
 from statistics import median
 
@@ -205,6 +206,7 @@ def format_tuning_line(tuning: Tuning) -> str:
     return line if parse_tuning(line) == pitches else line.replace(":", " (low to high):", 1)
 
 
+@lru_cache(maxsize=1000)
 def parse_tuning(line: str) -> OpenPitches | None:
     """The tuning that a line of text states, string 1 first, or None if it states none."""
     line = line[:MAX_STATEMENT_COLUMNS]
@@ -312,8 +314,7 @@ def _parse_single_strings(
     line: str, mentions_tuning: bool, others: OpenPitches
 ) -> OpenPitches | None:
     """A tuning stated string by string, ``6th = D, 3 = F#``, with the other strings as given."""
-    pitches = list(others)
-    found = False
+    pitches, found = list(others), False
     plain = _SYLLABLE_PATTERN.sub(lambda m: _SYLLABLES[m[0].lower().replace("é", "e")], line)
     if foreign := _FOREIGN_STRING_PATTERN.match(plain):  # 6ª en Re, 6. Saite auf D
         line = f"{foreign['string']} = {foreign.groups()[-1]}"

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.data.dataset import Dataset
+from slp_transformer.data.text_files import is_stream
 from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs
 from slp_transformer.guitar.formats.registry import check_writable_suffix, find_format
 from slp_transformer.guitar.plugin import EXTRA
@@ -80,15 +81,17 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         return EXTRA if found and found.library else {}
 
     def check(self, config: RunConfig[TabData]) -> None:
-        """Refuse a source that does not exist.
+        """Refuse a source that does not exist, or is a pipe.
 
         Raises:
             ValueError: naming it.
         """
         super().check(config)
-        source = config.data.source
+        source, val_data = config.data.source, config.data.val_data
         if source is not None and not Path(source).exists():
             raise ValueError(f"There is no folder {source}: name one with .txt or .tab files.")
+        if pipes := [path for path in (source, val_data) if path is not None and is_stream(path)]:
+            raise ValueError(f"{pipes[0]} is no file or folder: tabs are not read from a pipe.")
 
     def prepare(self, config: RunConfig[TabData], folder: Path) -> Dataset:
         """Read tabs, hold whole pieces out, and turn them into tokens.

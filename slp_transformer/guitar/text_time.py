@@ -429,8 +429,9 @@ def _fit_onsets(
         num_steps = int(quarters * grid)
         for scale, own_columns in product(scales, NOTE_COLUMNS if usual_width is None else (0,)):
             column = scale * ((usual_width or width) - own_columns * len(gaps)) / num_steps
-            if column <= 0:
-                continue
+            least = GRID_COST * place + abs(scale - 1) / 4 + NOTE_COLUMN_COST * own_columns
+            if column <= 0 or best is not None and least >= best.cost:
+                continue  # even without any error it would not be better
             wanted = [onsets[0] / column, *((gap - own_columns) / column for gap in gaps)]
             steps = [round(wanted[0]), *(max(1, round(each)) for each in wanted[1:])]
             if usual_width is None:

@@ -54,6 +54,8 @@ def with_coarsest_grid(tab: Tab) -> Tab:
         places += [event.step, *event.durations]
     places += [step for bar in tab.bars for step, _ in bar.tempo_changes]
     size = gcd(unit, *places)
+    if size == 1:
+        return tab
     tab = tab.with_events(
         replace(event, step=event.step // size, durations=tuple(d // size for d in event.durations))
         for event in tab.iter_events()
@@ -84,16 +86,23 @@ def bar_start_steps(tab: Tab) -> list[int]:
     return list(accumulate((bar.steps for bar in tab.bars), initial=0))
 
 
-def time_signature_of(bar: Bar, steps_per_quarter: int) -> tuple[int, int]:
+def time_signature_of(
+    bar: Bar, steps_per_quarter: int, stated: tuple[int, int] | None = None
+) -> tuple[int, int]:
     """Return a time signature exactly as long as a bar: its own if that fits, else the plainest.
+
+    Args:
+        bar: the bar.
+        steps_per_quarter: how many steps a quarter note has.
+        stated: the one before it, for a bar that states none.
 
     Raises:
         ValueError: if no time signature is as long as the bar.
     """
-    quarters = Fraction(bar.steps, steps_per_quarter)
-    signature = bar.time_signature
-    if signature is not None and Fraction(4 * signature[0], signature[1]) == quarters:
+    signature = bar.time_signature or stated
+    if signature is not None and (4 * signature[0] * steps_per_quarter == bar.steps * signature[1]):
         return signature
+    quarters = Fraction(bar.steps, steps_per_quarter)
     for kind in (4, 8, 16, 32):
         beats = quarters * kind / 4
         if beats.denominator == 1:
@@ -149,8 +158,9 @@ def add_time_signatures(tab: Tab) -> Tab:
     stated = before = None
     for bar in tab.bars:
         stated = bar.time_signature or stated
-        own = time_signature_of(replace(bar, time_signature=stated), unit)
-        bars.append(replace(bar, time_signature=own if own != before else None))
+        own = time_signature_of(bar, unit, stated)
+        shown = own if own != before else None
+        bars.append(bar if bar.time_signature == shown else replace(bar, time_signature=shown))
         before = own
     return replace(tab, bars=tuple(bars))
 
@@ -159,10 +169,9 @@ def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:
     """Return the bars with time signature and tempo only where they change."""
     changed, time_signature, tempo = [], None, None
     for bar in bars:
-        new = replace(
-            bar,
-            time_signature=None if bar.time_signature == time_signature else bar.time_signature,
-            tempo_bpm=None if bar.tempo_bpm == tempo else bar.tempo_bpm,
+        shown = (
+            None if bar.time_signature == time_signature else bar.time_signature,
+            None if bar.tempo_bpm == tempo else bar.tempo_bpm,
         )
         time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
         inside = []
@@ -170,5 +179,8 @@ def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:
             if bpm != tempo:
                 inside.append((step, bpm))
                 tempo = bpm
-        changed.append(replace(new, tempo_changes=tuple(inside)))
+        new = *shown, tuple(inside)
+        if new != (bar.time_signature, bar.tempo_bpm, bar.tempo_changes):
+            bar = replace(bar, time_signature=new[0], tempo_bpm=new[1], tempo_changes=new[2])
+        changed.append(bar)
     return changed

@@ -12,6 +12,7 @@ from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import validate_json
 from slp_transformer._internal.plugins import load_plugins, record_plugin_problem
+from slp_transformer.data.text_files import is_stream
 from slp_transformer.tasks.model_settings import ModelSettings
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.tasks.run_config import (
@@ -88,6 +89,8 @@ def read_tables(name: str | Path) -> Tables:
             f'There is no preset "{name}": {suggest_closest_match(str(name), PRESETS)} '
             "A configuration of your own is a TOML file."
         )
+    if str(name) not in PRESETS and is_stream(name):
+        raise ValueError(f"The configuration {name} is no file.")
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

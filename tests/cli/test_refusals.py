@@ -1,6 +1,8 @@
 """What each command refuses: in one sentence, with exit code 2, and with nothing left behind."""
 
 import gzip
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -302,3 +304,38 @@ def test_translate(words, sentence, check):
 )
 def test_info_and_merge(words, sentence, check):
     check(sentence, *words)
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A pipe that nobody writes to, under names of all kinds of files."""
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
+@pytest.mark.parametrize(
+    ("words", "suffix"),
+    [
+        (["train", "tabs", "PIPE", "--out-dir", "new"], ".mid"),
+        (["train", "tabs", "songs", "--val-data", "PIPE", "--out-dir", "new"], ".txt"),
+        (["train", "text", "fox.txt", "--config", "PIPE", "--out-dir", "new"], ".toml"),
+        (["train", "text", "fox.txt", "--init-from", "PIPE", "--out-dir", "new"], ""),
+        *((["tab", "PIPE"], suffix) for suffix in (".mid", ".gp5", ".gp", ".mxl", ".atex", ".tab")),
+        (["evaluate", "tabs", "PIPE"], ".mid"),
+        *(([command, "PIPE"], "") for command in ("generate", "evaluate", "info")),
+        (["translate", "PIPE", "five"], ""),
+        (["export", "PIPE", "new"], ""),
+        (["merge", "PIPE", "--out-dir", "new"], ""),
+    ],
+)
+def test_a_pipe_where_a_file_is_needed_is_refused_and_not_waited_for(words, suffix, pipe, check):
+    """A table of each input that is no text; texts are read from pipes, as from standard input."""
+    named = pipe.rename(pipe.with_suffix(suffix))
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits for a writer"))
+    signal.alarm(60)
+    try:
+        check(str(named), *(str(named) if word == "PIPE" else word for word in words))
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -121,10 +121,11 @@ def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
             own = ends[channels[each.note.string - 1 if has_strings else 0], pitch]
             own[onset] = max(onset + each.duration_steps, own.get(onset, 0))
     for (channel, pitch), own in ends.items():
+        of_string = {"channel": channel, "note": pitch}
         for (onset, end), following in zip_longest(own.items(), [*own][1:]):
             end = end if following is None else min(end, following)
             messages += [
-                (step, mido.Message(kind, channel=channel, note=pitch, velocity=80))
+                (step, mido.Message(kind, skip_checks=True, velocity=80, **of_string))
                 for kind, step in (("note_on", onset), ("note_off", end))
             ]
     return messages

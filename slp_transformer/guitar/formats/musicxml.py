@@ -46,6 +46,13 @@ LEFT_OUT = {
     "moves of the whammy bar": "notations/technical/bend/with-bar",
 }
 """What a note has that no tab has."""
+TECHNIQUE_PATHS = [
+    (found[1], kind, path)
+    for kind, signs in TECHNIQUES.items()
+    for path in signs.musicxml
+    if (found := re.search(r"([\w-]+)(?:\[@[^]]*]|='[^']*'])?$", path))
+]
+"""Each path of a technique, after the innermost tag in it: most notes have none of these."""
 QUARTERS_OF_BEAT = {"maxima": 32.0, "long": 16.0, "breve": 8.0}
 QUARTERS_OF_BEAT |= {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
 QUARTERS_OF_BEAT |= {"16th": 1 / 4, "32nd": 1 / 8, "64th": 1 / 16, "128th": 1 / 32, "256th": 1 / 64}
@@ -230,12 +237,14 @@ class _PartReader:
         if element.find("unpitched") is not None:
             self.builder.record_omission("notes without a pitch are left out", number)
             return
+        tags = {each.tag for each in element.iter()}
         for what, path in LEFT_OUT.items():
-            if element.find(path) is not None:
+            if path.rpartition("/")[2] in tags and element.find(path) is not None:
                 self.builder.record_omission(f"{what} are left out", number)
         if float(element.findtext("pitch/alter") or 0) % 1:
             self.builder.record_omission("microtones are rounded to half steps", number)
-        if element.find(f"{TECHNICAL}/string") is not None and element.find(FRET) is None:
+        has_string = "string" in tags and element.find(f"{TECHNICAL}/string") is not None
+        if has_string and element.find(FRET) is None:
             self.builder.record_omission("strings without a fret are left out", number)
         self.notes.append(_PlacedNote(number - 1, begin, length, self.half_steps, element))
 
@@ -329,13 +338,15 @@ class _PartReader:
 
 def _read_techniques(note: ET.Element) -> set[Technique]:
     """Return the ways in which a note is played."""
+    tags = {each.tag for each in note.iter()}
     techniques = {
         Technique(kind)
-        for kind, signs in TECHNIQUES.items()
-        if any(note.find(path) is not None for path in signs.musicxml)
+        for tag, kind, path in TECHNIQUE_PATHS
+        if tag in tags and note.find(path) is not None
     }
-    for alter in note.iterfind("notations/technical/bend/bend-alter"):
-        techniques.add(Technique("bend", min(max(round(2 * float(alter.text or 0)), 1), 24)))
+    if "bend-alter" in tags:
+        for alter in note.iterfind("notations/technical/bend/bend-alter"):
+            techniques.add(Technique("bend", min(max(round(2 * float(alter.text or 0)), 1), 24)))
     return techniques
 
 

@@ -173,11 +173,12 @@ class _MusicXmlWriter:
         duration = _make_element("duration", self.to_divisions(value))
         actual = _make_element("actual-notes", value.tuplet_notes)
         normal = _make_element("normal-notes", value.tuplet_time)
+        tuplet = _make_element("time-modification", actual, normal)
         length = [
             _make_element("voice", voice),
             _make_element("type", NOTE_TYPE_NAMES[value.denominator]),
             *[_make_element("dot")] * value.is_dotted,
-            *[_make_element("time-modification", actual, normal)] * (value.tuplet_notes > 1),
+            *[tuplet] * (value.tuplet_notes > 1),
         ]
         if not beat.notes:
             return [_make_element("note", _make_element("rest"), duration, *length)]
@@ -210,14 +211,13 @@ class _MusicXmlWriter:
         technical = [_make_element("string", string), _make_element("fret", fret)]
         for kind, name, mark in (("hammer", "hammer-on", "H"), ("pull", "pull-off", "P")):
             technical += self.spanner_elements(tied, name, kind in sizes, mark)
-        half_steps = f"{max(1, sizes.get('bend', 0)) / 2:g}"
-        others = {
-            "bend": _make_element("bend", _make_element("bend-alter", half_steps)),
-            "harmonic": _make_element("harmonic", _make_element("natural")),
-        }
-        technical += [element for kind, element in others.items() if kind in sizes]
+        if "bend" in sizes:
+            half_steps = f"{max(1, sizes['bend']) / 2:g}"
+            technical.append(_make_element("bend", _make_element("bend-alter", half_steps)))
+        if "harmonic" in sizes:
+            technical.append(_make_element("harmonic", _make_element("natural")))
         articulations = []
-        for kind in sizes.keys() - others.keys():
+        for kind in sizes.keys() - {"bend", "harmonic"}:
             path = next(iter(TECHNIQUES[kind].musicxml), "")
             if found := re.fullmatch(r"notations/technical/\[other-technical='(.*)'\]", path):
                 technical.append(_make_element("other-technical", found[1]))

@@ -227,20 +227,21 @@ class TabBuilder:
         finer = find_common_steps_per_quarter([Fraction(1, unit), *inside])
         if finer is not None and finer <= max(unit, FALLBACK_STEPS_PER_QUARTER):
             unit = finer
-        steps = [round(start * unit) for start in starts]
+        steps = [_to_steps(start, unit) for start in starts]
         if steps[-1] > MAX_STEPS:
             raise ValueError(f"it has more than {MAX_STEPS:,} steps of 1/{unit} quarter note")
-        self._mark_pull_offs()
+        if any(Technique("hammer") in note.techniques for note in self.notes):
+            self._mark_pull_offs()
         events: list[dict[int, dict[int, TabNote]]] = [defaultdict(dict) for _ in self.bars]
         for struck in self.notes:
-            onset = min(round(struck.onset_quarters * unit), steps[-1] - 1)
+            onset = min(_to_steps(struck.onset_quarters, unit), steps[-1] - 1)
             number = bisect_right(steps, onset) - 1
             moment = events[number][onset - steps[number]]
             if _lane_key(struck.note) in moment:
                 what = "notes on a string that is struck already are left out"
                 self.record_omission(what, number + 1)
                 continue
-            end = round((struck.onset_quarters + struck.duration_quarters) * unit)
+            end = _to_steps(struck.onset_quarters + struck.duration_quarters, unit)
             techniques = tuple(
                 sorted(struck.techniques, key=lambda t: ([*TECHNIQUES].index(t.kind), t))
             )
@@ -379,6 +380,12 @@ def _describe_omission(what: str, count: int, first_bar: int) -> str:
 def _gap_between(struck: NoteEvent, after: NoteEvent) -> Fraction:
     """Return how long after the end of a note another begins, below 0 if before it."""
     return after.onset_quarters - struck.onset_quarters - struck.duration_quarters
+
+
+def _to_steps(quarters: Fraction, unit: int) -> int:
+    """Return `round(quarters * unit)`, without a fraction where the steps are whole."""
+    whole, rest = divmod(quarters.numerator * unit, quarters.denominator)
+    return round(quarters * unit) if rest else whole
 
 
 def _lane_key(note: Note) -> int:
