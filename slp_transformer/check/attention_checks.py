@@ -15,6 +15,7 @@ SCALES = (
     "scaled by d_k: The scores are divided by d_k instead of its square root.",
     "scaled by d_k²: The scores are divided by the square of d_k instead of its root.",
     "d_k**1/2: Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.",
+    "(d_k**1/2): Python reads `(d_k**1/2)` as d_k/2: write `d_k**0.5`, or `d_k**(1/2)`.",
     "rounded root: √d_k is rounded to a whole number: divide by d_k**0.5, without int or //.",
     "multiplied by the root: The scores are multiplied by √d_k instead of divided.",
 )
@@ -41,6 +42,7 @@ def scale(d_k: int, mistakes: Mistakes) -> float:
         "no scaling": 1,
         "scaled by d_k": d_k,
         "d_k**1/2": 2 * d_k,
+        "(d_k**1/2)": d_k / 2,
         "scaled by d_k²": d_k**2,
         "rounded root": int(d_k**0.5),
         "multiplied by the root": d_k**-0.5,

@@ -403,7 +403,7 @@ def _block_cases() -> list[Inputs]:
     "ffn on attention alone: The feedforward layer reads attention's output alone; it should read "
     "T³ (O), which has X as well.",
     lambda X, attention, ffn, norm_1, norm_2: X + (T := attention(norm_1(X))) + ffn(norm_2(T)),
-    "norm after the sublayer: The norm comes after the sublayer; it comes before.",
+    "norm after the sublayer: The norm comes after the sublayer; it belongs before.",
     lambda X, attention, ffn, norm_1, norm_2: (O := X + norm_1(attention(X))) + norm_2(ffn(O)),
 )
 def block(X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any) -> Tensor:

@@ -86,7 +86,7 @@ def _decoder_cases() -> list[Inputs]:
 @check(
     "the decoder block",
     _decoder_cases,
-    "cross-attention first: Cross-attention comes before self-attention; it comes after it.",
+    "cross-attention first: Cross-attention comes before self-attention; it belongs after it.",
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
         (X := (X := X + cross_attention(norm(X), H_enc)) + attention(norm(X))) + ffn(norm(X))
     ),

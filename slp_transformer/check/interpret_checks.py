@@ -144,7 +144,7 @@ def _lens_cases() -> list[Inputs]:
     _lens_cases,
     "no norm: The final norm is missing: the model applies it before E.",
     lambda H, E: H @ E.T,
-    "norm afterwards: The norm is applied to the logits; it comes before E.",
+    "norm afterwards: The norm is applied to the logits; it belongs before E.",
     lambda H, E: F.layer_norm(H @ E.T, (len(E),)),
     "plain norm: γ and β of the final norm are not used.",
     lambda H, gamma, beta, E, solve: solve(H, torch.ones_like(gamma), torch.zeros_like(beta), E),

@@ -264,7 +264,7 @@ def _stack_cases() -> list[Inputs]:
     _stack_cases,
     "norm after each: The final norm comes after every block, not after the last alone.",
     lambda X, blocks, final_norm: reduce(lambda H, b: final_norm(b(H)), blocks, X),
-    "norm before each: The final norm comes before every block; it comes once, after the last.",
+    "norm before each: The final norm comes before every block; it belongs once, after the last.",
     lambda X, blocks, final_norm: reduce(lambda H, b: b(final_norm(H)), blocks, X),
     "norm before each (and at the end): …",
     lambda X, blocks, final_norm, solve: final_norm(
@@ -300,7 +300,7 @@ def _stack_cases() -> list[Inputs]:
     ),
     "norm added: The final norm is added to the stream; return the norm alone.",
     lambda X, blocks, right, solve: solve(X, blocks, lambda Y: Y) + right,
-    "norm before the last: The final norm comes before the last block; it comes after it.",
+    "norm before the last: The final norm comes before the last block; it belongs after it.",
     lambda X, blocks, final_norm, solve: solve(X, [*blocks[:-1], final_norm], blocks[-1]),
     "all read X (and X): …",
     lambda X, blocks, final_norm: final_norm(X + sum(b(X) for b in blocks)),

@@ -70,7 +70,7 @@ def iter_other_orders(node: ast.expr, functions: Container[str]) -> Iterator[Cha
             def apply(part: ast.expr) -> ast.expr:
                 return ast.Call(node.func, [part, *node.args[1:]], node.keywords)
 
-            text = f"`{name}` comes before the {word}; it comes after it."
+            text = f"`{name}` comes before the {word}; it belongs after it."
             yield Change(f"{name} first", text, ast.BinOp(apply(inner.left), inner.op, inner.right))
             text = f"`{name}` is applied to one side of the {word} alone; apply it to the result."
             yield Change(
@@ -89,7 +89,7 @@ def iter_other_orders(node: ast.expr, functions: Container[str]) -> Iterator[Cha
             new = ast.Call(side.func, [join(side.args[0], node.op, other), *side.args[1:]], [])
             new.keywords = side.keywords
             if name.isidentifier() and name in functions:
-                text = f"`{name}` comes after the {word}; it comes before it."
+                text = f"`{name}` comes after the {word}; it belongs before it."
                 yield Change(f"{name} last", text, new)
         if isinstance(side, ast.BinOp) and type(side.op) in STEP_WORDS:
             if type(side.op) is type(node.op):
@@ -98,7 +98,7 @@ def iter_other_orders(node: ast.expr, functions: Container[str]) -> Iterator[Cha
             far, near = (side.left, side.right) if is_left else (side.right, side.left)
             swapped = join(far, side.op, join(near, node.op, other))
             first, then = word, STEP_WORDS[type(side.op)]
-            text = f"Brackets are wrong: the {first} comes before the {then}; it comes after it."
+            text = f"Brackets are wrong: the {first} comes before the {then}; it belongs after it."
             yield Change(f"{first} before {then}", text, swapped)
 
 
