@@ -81,7 +81,7 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         return EXTRA if found and found.library else {}
 
     def check(self, config: RunConfig[TabData]) -> None:
-        """Refuse a source that does not exist, or is a pipe.
+        """Refuse a source that does not exist or is a pipe.
 
         Raises:
             ValueError: naming it.

@@ -89,12 +89,7 @@ def bar_start_steps(tab: Tab) -> list[int]:
 def time_signature_of(
     bar: Bar, steps_per_quarter: int, stated: tuple[int, int] | None = None
 ) -> tuple[int, int]:
-    """Return a time signature exactly as long as a bar: its own if that fits, else the plainest.
-
-    Args:
-        bar: the bar.
-        steps_per_quarter: how many steps a quarter note has.
-        stated: the one before it, for a bar that states none.
+    """Return a time signature exactly as long as a bar: the stated if that fits, else the plainest.
 
     Raises:
         ValueError: if no time signature is as long as the bar.

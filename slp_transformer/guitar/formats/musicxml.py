@@ -46,13 +46,13 @@ LEFT_OUT = {
     "moves of the whammy bar": "notations/technical/bend/with-bar",
 }
 """What a note has that no tab has."""
-TECHNIQUE_PATHS = [
+# Each path of a technique, after the innermost tag in it: most notes have none of these.
+_TECHNIQUE_PATHS = [
     (found[1], kind, path)
     for kind, signs in TECHNIQUES.items()
     for path in signs.musicxml
     if (found := re.search(r"([\w-]+)(?:\[@[^]]*]|='[^']*'])?$", path))
 ]
-"""Each path of a technique, after the innermost tag in it: most notes have none of these."""
 QUARTERS_OF_BEAT = {"maxima": 32.0, "long": 16.0, "breve": 8.0}
 QUARTERS_OF_BEAT |= {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
 QUARTERS_OF_BEAT |= {"16th": 1 / 4, "32nd": 1 / 8, "64th": 1 / 16, "128th": 1 / 32, "256th": 1 / 64}
@@ -341,7 +341,7 @@ def _read_techniques(note: ET.Element) -> set[Technique]:
     tags = {each.tag for each in note.iter()}
     techniques = {
         Technique(kind)
-        for tag, kind, path in TECHNIQUE_PATHS
+        for tag, kind, path in _TECHNIQUE_PATHS
         if tag in tags and note.find(path) is not None
     }
     if "bend-alter" in tags:

@@ -18,8 +18,6 @@ from slp_transformer._internal.bounds import MAX_CPU_SECONDS, MAX_XML_ATTRIBUTES
 class TimeLimitedBytes(io.BytesIO):
     """Bytes that can be read for so long, in processor time, and no longer."""
 
-    READS_PER_LOOK = 64  # at the clock, which costs more than to read a byte
-
     def __init__(self, raw_bytes: bytes):
         """Begin to count."""
         super().__init__(raw_bytes)
@@ -33,7 +31,8 @@ class TimeLimitedBytes(io.BytesIO):
             ValueError: if the time is up.
         """
         self.num_reads += 1
-        if self.num_reads % self.READS_PER_LOOK == 0 and time.process_time() > self.deadline:
+        # To look at the clock costs more than to read a byte.
+        if self.num_reads % 64 == 0 and time.process_time() > self.deadline:
             raise ValueError(f"it takes more than {MAX_CPU_SECONDS:g} seconds to read")
         return super().read(size)
 
