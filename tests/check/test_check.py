@@ -493,7 +493,8 @@ del CHECKS["line"]  # it is nobody's exercise
         (lambda X, a, b: a * X**3 + b, "The numbers in X are raised to the third power."),
         (
             lambda X, a, b: a * (X + b),
-            "Brackets are wrong: the addition comes before the multiplication; it belongs after it.",
+            "Brackets are wrong: the addition comes before the multiplication; it belongs after "
+            "it.",
         ),
     ],
 )
