@@ -558,8 +558,8 @@ plotting.interactive_steps("n", states)
 #
 #    <details><summary>What happens</summary>
 #
-#    A date has few words, and nearly all were seen many times; a number can have any digit in any of six
-#    places. So count the mistakes of each as a share.
+#    Of the 300 held-out pairs 186 are dates, and a number can have any digit in any of six places. So
+#    count the mistakes of each as a share.
 #
 #    </details>
 #

@@ -478,8 +478,8 @@ print("after: ", *(f"{s:.2f}" for s in towards_one(S)))
 # %% [markdown]
 # PyTorch's Muon does the same with matrix products alone, in bfloat16. A matrix [6×8] whose singular values
 # are all 1 has a root mean square of $1/\sqrt8$. So the step is scaled by 0.2 times the root of the longer
-# side, here 8: its root mean square is then about 0.2, as AdamW's usually is (Liu et al. 2025), and one
-# learning rate works for both.
+# side, here 8: its root mean square is then about 0.2; AdamW's is usually 0.2 to 0.4 (Liu et al. 2025), and
+# one learning rate works for both.
 
 # %%
 W = torch.nn.Parameter(torch.zeros(6, 8))
@@ -577,7 +577,7 @@ plotting.interactive_lines(
 #    <details><summary>What happens</summary>
 #
 #    They are, for any angles. The last pair now turns by $2^{-6/8}\approx0.59$ per position, more than half as
-#    fast as the first; before, it was 0.001. Every pair has gone full circle within eleven positions, so no pair
+#    fast as the first; before, it was 0.001. Every pair goes full circle within eleven positions: beyond that no pair
 #    alone tells a longer distance from a shorter one.
 #
 #    </details>
