@@ -227,7 +227,7 @@ print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 
 # %% [markdown]
 # Three points lie close to a line, but the fourth is far below it; with seed 1 it is above (2.07, not 1.98), and with seed 2
-# the three do not fall, so nothing is fitted. A good fit says little about how far a law can be extrapolated.
+# the line would rise, so nothing is fitted. A good fit says little about how far a law can be extrapolated.
 #
 # ## A million characters
 #

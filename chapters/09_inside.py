@@ -476,8 +476,8 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    </details>
 #
-# 2. Train `finder` with one block (`num_blocks`). Does the loss fall as before? (The cells below its training
-#    look into block 1, so they stop.)
+# 2. Train `finder` with one block (`num_blocks`). Does the loss fall as before? (Later cells look into block 1, so
+#    they stop.)
 #
 #    <details><summary>What happens</summary>
 #
@@ -490,7 +490,7 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    <details><summary>What happens</summary>
 #
-#    It rises, in one run from 0.003 to 1.00 nats. No sequence has 16 different tokens now. At 46% of the
+#    It rises, in one run from 0.003 to 1.00 nats. Hardly a sequence has 16 different tokens now. At 46% of the
 #    positions, the current token has already been followed by two or more different tokens, so the rule has no
 #    single answer: there the loss is 2.19. At the others it is 0.003, as before.
 #

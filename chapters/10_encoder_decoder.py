@@ -685,7 +685,7 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 #
 #    <details><summary>What happens</summary>
 #
-#    For a copy the diagonal goes the other way, with this seed. For sorting there can be no diagonal: the note
+#    For a copy the diagonal goes the other way, with this seed. For sorting expect no diagonal: the note
 #    that a row writes may be anywhere in the lick.
 #
 #    </details>

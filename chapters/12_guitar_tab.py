@@ -44,7 +44,7 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # string, and the fretted notes are at most four frets apart.
 #
 # In a tab, the six lines are the strings, with the highest on top. A number is a fret, and 0 is an open string.
-# Time runs from left to right, and numbers in the same column sound together. The first `|` begins the tab, each
+# Time runs from left to right, and numbers in the same column sound together. A line's first `|` begins it, each
 # later one ends a bar.
 
 # %%
@@ -348,7 +348,7 @@ print(format_tab(pieces[number].tab))
 # ## Can it be played?
 #
 # One hand can play a chord if each note has a string of its own, each fret is on the neck, four fingers
-# reach the frets (the index may lie across the strings), and the *span*, from the lowest fretted note to the
+# reach the frets (the index may lie across the strings), and the *span*, from the lowest pressed fret to the
 # highest, is at most four frets. The grammar guarantees only the first: the strings of a chord come in order,
 # so none is used twice. (It has tokens up to fret 24, and the neck here ends at 19.) It knows nothing of fingers. That,
 # the model has to learn; `slp-transformer generate` masks such chords, too, and lengths of bars that do not
@@ -487,7 +487,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    The corpus: at 3 it loses nothing, since its chords are shapes that fit under one hand. The bigram's group
+#    The corpus: at 3 it loses nothing, since its shapes span at most three frets. The bigram's group
 #    loses 9 percentage points, that by chance 6. At 2, the corpus loses 3 as well.
 #
 #    </details>

@@ -248,7 +248,7 @@ plotting.interactive_steps("Head", states)
 # places, so a head need not look it up. Each head here spreads its weight over notes before and after it. What is
 # that worth? An ablation says: hide the notes to come from the encoder and from cross-attention. Over three seeds the
 # validation loss rises by 0.045 to 0.084 nats per note, and that of the first note of a window by 0.51 to 0.62: as long as
-# nothing is written, only the notes to come tell where the hand will be (`benchmarks/results/pitch_to_tab`).
+# nothing is written, the notes to come tell where the hand will be (`benchmarks/results/pitch_to_tab`).
 
 # %% [markdown]
 # ## The hand's mask
@@ -371,7 +371,7 @@ measure(
 #    <details><summary>What happens</summary>
 #
 #    Not here. Over seeds 0, 1 and 2, 78.0, 78.7 and 81.9% of the strings are right, one place at a time, instead of 83.3,
-#    81.0 and 82.9%. With four beams it is 82.0, 79.5 and 80.8%, instead of 81.0, 85.2 and 82.1%.
+#    81.0 and 82.9%. With four beams it is 82.0, 79.4 and 80.8%, instead of 81.0, 85.2 and 82.1%.
 #
 #    </details>
 #

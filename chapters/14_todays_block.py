@@ -439,7 +439,7 @@ assert not folder.exists()
 # ## A loss in fewer seconds
 #
 # Steps per second matter less than the time until a loss is reached. Four more parts are used to reduce that
-# time; the table below shows what some of them, and of the earlier parts, gained or lost here. The feedforward
+# time; the table below shows what they and some of the earlier parts gained or lost here. The feedforward
 # layer uses squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream are
 # initialized to zero, so that every block begins as $\mathbf H=\mathbf X$. The head is untied from the
 # embeddings. And *Muon* trains the matrices inside blocks.
