@@ -5,14 +5,19 @@ as Ctrl-C is. Signals that the process was started to ignore, as by `nohup`, sta
 """
 
 import os
+import select
 import signal
 import stat
 import threading
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # the last one is Windows' own
 STOP_SIGNALS = tuple(getattr(signal, name) for name in SIGNAL_NAMES if hasattr(signal, name))
+
+
+LOOK_S = 0.5  # between looks for a signal while nothing comes
 
 
 class StoppedBySignal(KeyboardInterrupt):
@@ -85,6 +90,21 @@ class SignalHandler:
             if isinstance(outer, SignalHandler):
                 outer.signal_number = outer.signal_number or self.signal_number
             signal.signal(number, signal.SIG_IGN if self.ignore_afterwards else before)
+
+
+def read_heeding_signals(stream: Any, size: int) -> bytes:
+    """Return what comes next from a pipe or a terminal, at most so many bytes; none at its end.
+
+    The stream is a buffered one, such as `sys.stdin.buffer`. Its own `read` would wait for ever
+    after a signal that comes between Python's last look for one and the system's `read`, which is
+    then not interrupted.
+    """
+    if os.name != "nt":  # whose select knows sockets alone
+        with suppress(OSError, ValueError):  # no file of the system's
+            while not select.select([stream], [], [], LOOK_S)[0]:
+                pass
+    block: bytes = stream.read1(size)
+    return block
 
 
 def redirect_closed_terminal() -> None:

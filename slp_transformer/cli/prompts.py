@@ -1,14 +1,13 @@
 """The prompts of `generate`: from flags, files, and files with a prompt in each line."""
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.atomic_write import error_message
-from slp_transformer.data.text_files import STANDARD_INPUT, iter_decoded_text, iter_file_text
+from slp_transformer.data.text_files import STANDARD_INPUT, iter_file_text, iter_stdin_text
 from slp_transformer.tasks.generation_session import Chat, GenerationSession
 
 JSON_LINES = (".jsonl", ".ndjson")
@@ -38,9 +37,7 @@ def read_text(name: str) -> str:
         ValueError: if it cannot be read, or is not UTF-8.
     """
     if name == STANDARD_INPUT:
-        return "".join(iter_decoded_text(sys.stdin.buffer.read, "Standard input")).removesuffix(
-            "\n"
-        )
+        return "".join(iter_stdin_text()).removesuffix("\n")
     return "".join(iter_file_text(Path(name))).removesuffix("\n")
 
 

@@ -20,18 +20,19 @@ import gzip
 import io
 import logging
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from slp_transformer._internal.atomic_write import atomic_write, error_message
 from slp_transformer._internal.bounds import MAX_GZIP_BYTES, MAX_GZIP_RATIO
 from slp_transformer._internal.extras import import_extra
+from slp_transformer._internal.signals import read_heeding_signals
 
 LOG = logging.getLogger("slp_transformer")
 STANDARD_INPUT = "-"
@@ -257,7 +258,8 @@ def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
         with atomic_write(path) as file, piped as stream:
             if stream.isatty():
                 LOG.warning("Waiting for text on standard input; Ctrl-D ends it (Windows: Ctrl-Z).")
-            shutil.copyfileobj(stream, file)
+            while block := read_heeding_signals(stream, BLOCK_BYTES):
+                file.write(block)
     except OSError as error:
         raise ValueError(f"{name} could not be kept in {path}: {error.strerror}.") from None
     if not path.stat().st_size:
@@ -291,10 +293,16 @@ def iter_document_pieces(source: str | Path) -> Iterator[Iterator[str]]:
         ValueError: as `iter_documents`, some of it while the pieces are taken.
     """
     if source == STANDARD_INPUT:
-        yield iter_decoded_text(sys.stdin.buffer.read, "Standard input")
+        yield iter_stdin_text()
         return
     for path in find_text_files(source):
         yield iter_file_text(path)
+
+
+def iter_stdin_text() -> Iterator[str]:
+    """Yield the pieces of standard input's text, as `iter_decoded_text`."""
+    read = partial(read_heeding_signals, sys.stdin.buffer)
+    return iter_decoded_text(read, "Standard input")
 
 
 def iter_file_text(path: Path, on_progress: Callable[[int], Any] | None = None) -> Iterator[str]:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from commands import SIZES
 from tiny_training import STREAM, run, same, with_dropout
 
+from slp_transformer._internal import signals
 from slp_transformer._internal.json_files import read_json
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import TokenWindowSource
@@ -34,6 +36,33 @@ def heeded():
     yield
     for number, how in zip(numbers, before, strict=True):
         signal.signal(number, how)
+
+
+@POSIX
+def test_a_signal_that_interrupts_no_read_is_heeded(monkeypatch):
+    """As one that comes right before the system's `read`: here another thread is interrupted."""
+    monkeypatch.setattr(signals, "LOOK_S", 0.02)
+    reading, writing = os.pipe()
+    heeded, in_time = threading.Event(), []
+
+    def press():
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        in_time.append(heeded.wait(2))
+        os.close(writing)
+
+    pressing = threading.Timer(0.05, press)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with open(reading, "rb") as stream, pytest.raises(StoppedBySignal):  # noqa: SIM117
+            with SignalHandler(defer=False):
+                pressing.start()
+                signals.read_heeding_signals(stream, 7)
+    finally:
+        heeded.set()
+        pressing.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert in_time == [True]
 
 
 class Pressing(TokenWindowSource):
