@@ -677,7 +677,7 @@ plotting.show_source(MultiHeadAttention.forward, only=["head", "A ="])
 #
 #    </details>
 #
-# 4. Leave out `/ len(k_j) ** 0.5` in `scaled_score`. Which assertion will fail?
+# 4. Leave out `/ len(k_j) ** 0.5` in `scaled_score`. Which assertion fails first?
 #
 #    <details><summary>What happens</summary>
 #

@@ -782,7 +782,7 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 #    </details>
 #
 # 4. In `mha_by_heads`, join with `torch.stack(heads).reshape(len(X), -1)` instead of `torch.cat`. Which
-#    test will fail?
+#    test fails first?
 #
 #    <details><summary>What happens</summary>
 #

@@ -411,7 +411,7 @@ plotting.bars(
 #
 #    </details>
 #
-# 3. Take `causal=True` out of `top_of_stack`. Which assertion fails, and why?
+# 3. Take `causal=True` out of `top_of_stack`. Which assertion fails first, and why?
 #
 #    <details><summary>What happens</summary>
 #

@@ -335,8 +335,8 @@ assert counts["draft"] < counts["untrained draft"]
 #
 #    </details>
 #
-# 3. Make the model four times as wide, `trained(256, L, 1)`: to measure times, one training step is enough. Does the cache save a larger or a smaller share of the
-#    time?
+# 3. Right above the cell that measures times put `model = trained(256, L, 1)`, a model four times as wide;
+#    one training step is enough. Does the cache save a larger or a smaller share of the time?
 #
 #    <details><summary>What happens</summary>
 #
