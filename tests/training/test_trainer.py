@@ -286,10 +286,16 @@ def test_tensorboard_has_the_curves(tmp_path):
         assert [value for _, value in curves[name]] == pytest.approx(values, rel=1e-5)
 
 
-def test_tensorboard_has_each_step_once_after_going_back_and_goes_on_by_itself(tmp_path):
+def test_tensorboard_has_each_step_once_after_going_back_and_goes_on_by_itself(
+    tmp_path, monkeypatch
+):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.summary.writer import event_file_writer as writing
 
+    # Files are read in the order of their names. Those of one process and one second differ in a
+    # count alone, by which the tenth would be read before the ninth.
+    monkeypatch.setattr(writing, "_global_uid", writing.AtomicCounter(0))
     how = {"eval_interval": 2, "progress": False, "out_dir": tmp_path, "keep_last": 9}
     train(language_model(), STREAM, STREAM, **how, steps=8, tensorboard=True)
     for step in (6, 8):  # as a restored backup would not have them
