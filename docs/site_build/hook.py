@@ -359,7 +359,8 @@ def on_post_page(output, page, config):
             folder = relative("assets/model/", page)
             page_js += f'<link rel="stylesheet" href="{folder}{name}.css">'
             page_js += f'<script src="{folder}{name}.js" type="module"></script>'
-    return output.replace("</head>", f"{page_js}</head>", 1)
+    output = output.replace("</head>", f"{page_js}</head>", 1)
+    return postprocess.without_blank_lines(output)
 
 
 @event_priority(100)

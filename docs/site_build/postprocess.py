@@ -222,6 +222,14 @@ def cut(site: Path) -> None:
         _cut(path, formulas)
 
 
+def without_blank_lines(page: str) -> str:
+    """Return a page without the blank lines and indents that templates leave around its article."""
+    before, start, rest = page.partition("<article")
+    article, end, after = rest.rpartition("</article>")
+    around = (re.sub(r"\s*\n\s*", "\n", part) for part in (before, after))
+    return (start + article + end).join(around) if end else page
+
+
 def drop_unused(site: Path) -> None:
     """Takes away what the theme brings and no page asks for: maps of its scripts, its search."""
     for path in [*site.glob("assets/javascripts/**/*.map"), *site.glob("assets/stylesheets/*.map")]:

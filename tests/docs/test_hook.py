@@ -460,3 +460,12 @@ def test_what_the_short_path_leaves_out_is_folded_below_its_heading():
     assert html.index('id="two"') < html.index("<details") and html.count("<!-- /more -->") == 2
     whole = notebook_html.without_folds(html)
     assert "details" not in whole and whole.count("<p>") == 3 and "a &lt; b" not in whole
+
+
+def test_around_an_article_no_line_is_blank_or_indented_and_within_it_all_stays():
+    article = "<article>\n\n  <pre>a\n\n  b</pre>\n</article>"
+    page = f"<nav>\n  \n    <a>b  c</a>\n\n</nav>\n  {article}\n\n  <footer>"
+    assert (
+        postprocess.without_blank_lines(page) == f"<nav>\n<a>b  c</a>\n</nav>\n{article}\n<footer>"
+    )
+    assert postprocess.without_blank_lines("a\n\n  b") == "a\n\n  b"
