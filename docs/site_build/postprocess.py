@@ -223,11 +223,12 @@ def cut(site: Path) -> None:
 
 
 def without_blank_lines(page: str) -> str:
-    """Return a page without the blank lines and indents that templates leave around its article."""
-    before, start, rest = page.partition("<article")
-    article, end, after = rest.rpartition("</article>")
-    around = (re.sub(r"\s*\n\s*", "\n", part) for part in (before, after))
-    return (start + article + end).join(around) if end else page
+    """Return a page without the blank lines and indents that templates leave above its article.
+
+    Below it the theme's labels of links are compared with their words, spaces and all.
+    """
+    above, article, rest = page.partition("<article")
+    return re.sub(r"\s*\n\s*", "\n", above) + article + rest if article else page
 
 
 def drop_unused(site: Path) -> None:

@@ -462,10 +462,8 @@ def test_what_the_short_path_leaves_out_is_folded_below_its_heading():
     assert "details" not in whole and whole.count("<p>") == 3 and "a &lt; b" not in whole
 
 
-def test_around_an_article_no_line_is_blank_or_indented_and_within_it_all_stays():
-    article = "<article>\n\n  <pre>a\n\n  b</pre>\n</article>"
-    page = f"<nav>\n  \n    <a>b  c</a>\n\n</nav>\n  {article}\n\n  <footer>"
-    assert (
-        postprocess.without_blank_lines(page) == f"<nav>\n<a>b  c</a>\n</nav>\n{article}\n<footer>"
-    )
+def test_above_an_article_no_line_is_blank_or_indented_and_else_all_stays():
+    rest = "<article>\n\n  <pre>a\n\n  b</pre>\n</article>\n\n  <footer>"
+    page = f"<nav>\n  \n    <a>b  c</a>\n\n</nav>\n  {rest}"
+    assert postprocess.without_blank_lines(page) == f"<nav>\n<a>b  c</a>\n</nav>\n{rest}"
     assert postprocess.without_blank_lines("a\n\n  b") == "a\n\n  b"
