@@ -398,20 +398,22 @@ def step_resume(asked: argparse.Namespace, result: Result) -> None:
     how = {"steps": steps, "eval_interval": steps // 10, "device": asked.device, "progress": False}
     whole = train(small_model(), STREAM, STREAM, **how)
     folder = asked.out / f"killed-{time.time_ns()}"
-    if hasattr(os, "fork") and asked.device == "cpu":
-        killed = os.fork()
-        if killed == 0:
-            train(small_model(), STREAM, STREAM, out_dir=folder, report=die_at(steps // 2), **how)
-            os._exit(1)
-        os.waitpid(killed, 0)
-    else:  # a device does not outlive a fork
-        code = "import gpu_steps, pathlib, sys; gpu_steps.be_killed(sys.argv[1], sys.argv[2])"
-        command = [sys.executable, "-c", code, str(folder), json.dumps(how)]
-        paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "benchmarks"), str(ROOT)])}
-        subprocess.run(command, env=os.environ | paths, timeout=max(left(), 5))
+    code = "import gpu_steps, sys; gpu_steps.be_killed(sys.argv[1], sys.argv[2])"
+    told = in_own_process([sys.executable], code, str(folder), json.dumps(how))
+    if told.returncode in (0, 1):  # neither killed nor ended by a signal
+        raise RuntimeError(f"the run was not killed: {told.stderr[-4000:]}")
     again = train(small_model(), STREAM, STREAM, out_dir=folder, resume=True, **how)
     off = abs(again[-1].val_loss - whole[-1].val_loss)
     result.note("killed half-way and resumed", f"loss off by {off:.1e} nats", off=off)
+
+
+def in_own_process(command: list[str], code: str, *words: str) -> subprocess.CompletedProcess:
+    """Run code where this file can be imported, with what is installed here."""
+    paths = os.pathsep.join(sys.path)
+    limit = {"timeout": max(left(), 5), "capture_output": True, "text": True}
+    return subprocess.run(
+        [*command, "-c", code, *words], env=os.environ | {"PYTHONPATH": paths}, **limit
+    )
 
 
 def be_killed(folder: str, how: str) -> None:
@@ -436,14 +438,10 @@ def step_sharded(asked: argparse.Namespace, result: Result) -> None:
     count = torch.cuda.device_count() if device.type == "cuda" else 1
     result.note("devices", str(count))
     if count > 1:
-        how = ["--standalone", f"--nproc-per-node={count}"]
+        how = ["--standalone", f"--nproc-per-node={count}", "--no-python", sys.executable]
         code = "import gpu_steps, sys; gpu_steps.in_shards(sys.argv[1:])"
-        command = [sys.executable, "-m", "torch.distributed.run", *how, "--no-python"]
-        command += [sys.executable, "-c", code, asked.device]
-        paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "benchmarks"), str(ROOT)])}
-        environment = os.environ | paths
-        limit = {"timeout": max(left(), 5), "capture_output": True, "text": True}
-        told = subprocess.run(command, env=environment, **limit)
+        command = [sys.executable, "-m", "torch.distributed.run", *how]
+        told = in_own_process(command, code, asked.device)
         if told.returncode:
             raise RuntimeError(told.stderr[-4000:])
         losses = json.loads(told.stdout.strip().splitlines()[-1])
