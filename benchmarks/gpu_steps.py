@@ -246,7 +246,7 @@ def compare(
 
 def step_decode(asked: argparse.Namespace, result: Result, which: str) -> None:
     """Greedy words, with a cache: ours, and Hugging Face's model in a loop."""
-    device, batch, new = device_of(asked), int(which[1:]), 512
+    device, batch, new = device_of(asked), int(which[1:]), 256
     size = Size(6, 384, 6, batch)
     if asked.tiny:
         size, new = Size(2, 32, 2, batch), 8

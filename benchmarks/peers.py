@@ -8,6 +8,7 @@ positions, which fused kernel) is left as its makers have it.
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -87,16 +88,16 @@ class TorchLM(nn.Module):
 class NanoBlock(nn.Module):
     """A block in nanoGPT's form: one matrix for Q, K and V, `nn.Linear`, PyTorch's attention."""
 
-    def __init__(self, size: Size):
-        """Make it without biases, as nanoGPT's training scripts do."""
+    def __init__(self, size: Size, bias: bool):
+        """Make it without biases, as nanoGPT's training scripts do, or with those of the book."""
         super().__init__()
         width = size.width
         self.heads, self.dropout = size.heads, size.dropout
-        self.norm_1, self.norm_2 = (nn.LayerNorm(width, bias=False) for _ in range(2))
+        self.norm_1, self.norm_2 = (nn.LayerNorm(width, bias=bias) for _ in range(2))
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
-        self.up = nn.Linear(width, 4 * width, bias=False)
-        self.down = nn.Linear(4 * width, width, bias=False)
+        self.up = nn.Linear(width, 4 * width, bias=bias)
+        self.down = nn.Linear(4 * width, width, bias=bias)
         self.drop = nn.Dropout(size.dropout)
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
@@ -112,12 +113,12 @@ class NanoBlock(nn.Module):
 class NanoGPT(nn.Module):
     """A GPT of such blocks, with one embedding at both ends."""
 
-    def __init__(self, size: Size, context: int):
+    def __init__(self, size: Size, context: int, bias: bool = False):
         """Make it."""
         super().__init__()
         self.E, self.P = nn.Embedding(VOCABULARY, size.width), nn.Embedding(context, size.width)
-        self.blocks = nn.Sequential(*(NanoBlock(size) for _ in range(size.blocks)))
-        self.norm, self.drop = nn.LayerNorm(size.width, bias=False), nn.Dropout(size.dropout)
+        self.blocks = nn.Sequential(*(NanoBlock(size, bias) for _ in range(size.blocks)))
+        self.norm, self.drop = nn.LayerNorm(size.width, bias=bias), nn.Dropout(size.dropout)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Logits for the word after each position."""
@@ -204,9 +205,10 @@ def litgpt(size: Size, context: int) -> nn.Module:
 Make = Callable[[Size, int], nn.Module]
 MODELS: dict[str, Make] = {
     "slp_transformer": ours,
-    "torch.nn": TorchLM,
     "nanoGPT's form": NanoGPT,
+    "nanoGPT's form, biases": partial(NanoGPT, bias=True),
     "Hugging Face": lambda size, context: Logits(hugging_face(size, context)),
+    "torch.nn": TorchLM,
     "x-transformers": x_transformers,
     "litgpt": litgpt,
 }

@@ -7,9 +7,11 @@ row of X [N×d].
 """
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from slp_transformer._internal.argument_checks import check_mask, check_qkv
 from slp_transformer._internal.config_checks import check_dropout
@@ -18,6 +20,11 @@ from slp_transformer._internal.reference_mode import fast_paths_enabled, is_forw
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.masks import add_causal_mask
 
+KERNELS_FOR_ANY_LENGTH = [
+    SDPBackend.FLASH_ATTENTION,
+    SDPBackend.EFFICIENT_ATTENTION,
+    SDPBackend.MATH,
+]
 QUERIES_PER_CHUNK = 1024  # where padding and the future are hidden together: see `_fused_kernel`
 
 
@@ -165,17 +172,29 @@ def _fused_kernel(Q, K, V, mask, causal, dropout):
     if len(shape) != 4:  # PyTorch has kernels for four axes alone
         Q, K, V = to_4d(Q), to_4d(K), to_4d(V)
     if mask is None:
-        values = F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=causal)
+        with _kernels_for_any_length(Q) if Q.shape[-2] != K.shape[-2] else nullcontext():
+            values = F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=causal)
         return values.view(shape)
     # Axes that are to be flattened must have their full size; others the kernel broadcasts itself.
     mask = mask.expand(*shape[:-2], *mask.shape[-2:]) if len(shape) > 4 else mask
     mask = to_4d(mask).to(Q.dtype)
     # A row of nothing but -inf is NaN in some kernels: let it see everything, then blank it out.
     empty = (mask == -math.inf).all(dim=-1, keepdim=True)
-    values = F.scaled_dot_product_attention(
-        Q, K, V, attn_mask=mask.masked_fill(empty, 0.0), dropout_p=dropout
-    )
+    with _kernels_for_any_length(Q):
+        values = F.scaled_dot_product_attention(
+            Q, K, V, attn_mask=mask.masked_fill(empty, 0.0), dropout_p=dropout
+        )
     return values.masked_fill(empty, 0.0).view(shape)
+
+
+def _kernels_for_any_length(Q: Tensor) -> AbstractContextManager[None]:
+    """Leave out cuDNN's kernel, which PyTorch prefers on an H100 and its successors.
+
+    For each pair of lengths that it has not met it makes a plan, which takes a hundred times as
+    long as the kernel: after a cache each token's number of keys is new, and so are most batches
+    of padded pairs.
+    """
+    return sdpa_kernel(KERNELS_FOR_ANY_LENGTH) if Q.is_cuda else nullcontext()
 
 
 def _fused_kernel_in_chunks(Q, K, V, mask, dropout):

@@ -1,5 +1,8 @@
 """The key-value cache: what attention has computed of earlier tokens, kept for those to come."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from slp_transformer._internal.config_checks import check_positive_sizes
@@ -26,6 +29,7 @@ class LayerCache:
         self._uncommitted_length = 0
         self.K: Tensor | None = None
         self.V: Tensor | None = None
+        self._fixed: tuple[Tensor, int] | None = None  # see `KVCache.at`
 
     def update(
         self, K: Float[Tensor, "*batch A N d_k"], V: Float[Tensor, "*batch A N d_v"]
@@ -45,6 +49,12 @@ class LayerCache:
         """
         T = self.length + K.shape[-2]
         self._check(K, T)
+        if self._fixed is not None and self.K is not None and self.V is not None:
+            position, rows = self._fixed
+            self.K.index_copy_(-2, position, K)
+            self.V.index_copy_(-2, position, V)
+            self._uncommitted_length = self.length
+            return self.K[..., :rows, :], self.V[..., :rows, :]
         if self.K is None or self.V is None or T > self.K.shape[-2]:
             # Twice the room each time: so on average a token is copied once, however long the text.
             rows = self.capacity or max(T, 2 * self.length)
@@ -167,6 +177,34 @@ class KVCache:
         """Count the rows that the blocks have written; the stack calls this after the last one."""
         for layer in self._layer_caches():
             layer.commit()
+
+    @contextmanager
+    def at(self, position: Int[Tensor, "1"], rows: int) -> Iterator[None]:
+        """Write the next token where a tensor says, and read a fixed number of rows.
+
+        So a pass does the same whatever the length, which stays as it is. The reader hides the rows
+        that are not written yet.
+        """
+        for block in self._blocks:
+            block.self_attention._fixed = position, rows
+        try:
+            yield
+        finally:
+            for block in self._blocks:
+                block.self_attention._fixed = None
+
+    def blank(self, start: int, end: int) -> None:
+        """Set rows to 0 that nothing was written to: what memory held may be no numbers."""
+        for block in self._blocks:
+            for Z in (block.self_attention.K, block.self_attention.V):
+                if Z is not None:
+                    Z[..., start:end, :].zero_()
+
+    def fill_position(self, position: int) -> None:
+        """Count a row that was written by its position, and those before it."""
+        for block in self._blocks:
+            block.self_attention._uncommitted_length = position + 1
+        self.commit()
 
     def truncate(self, length: int) -> None:
         """Forget all tokens after the first `length`, as where a guess was wrong."""

@@ -23,9 +23,6 @@ if CHECKED:  # without it the numbers can still be compared
 
     install_import_hook("slp_transformer", "typechecking.checker")
 
-# Before the first gradient, when PyTorch looks which devices there are.
-standin.plug_in()
-
 # The tests' tensors are tiny: a second thread would only be waited for, here and in the processes
 # that tests start.
 torch.set_num_threads(1)
@@ -51,6 +48,17 @@ def pytest_addoption(parser):
     """Let a device be asked for, and a model that was downloaded."""
     parser.addoption("--device", default="cpu", help="where the numerical tests compute")
     parser.addoption("--pretrained", help="folder of a downloaded model, for test_downloaded")
+
+
+def pytest_configure(config):
+    """Plug in the second device before the first gradient, when PyTorch looks which there are."""
+    device = config.getoption("--device")
+    if device == "cpu":  # what chooses a device chooses the same on every machine
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    if device == standin.NAME:
+        standin.plug_in()
+    else:
+        standin.second_device()
 
 
 def pytest_ignore_collect(collection_path, config):

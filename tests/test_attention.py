@@ -6,7 +6,7 @@ import loops
 import pytest
 import torch
 import torch.nn.functional as F
-from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_gradients, normal
+from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_gradients, normal, uniform
 
 from slp_transformer import AttentionHead, causal_mask, fused_attention, padding_mask
 from slp_transformer._internal.weight_matrices import make_weight_matrix
@@ -30,7 +30,7 @@ def additive(allowed: torch.Tensor) -> torch.Tensor:
 
 def some_allowed(*shape: int, seed: int = 4) -> torch.Tensor:
     """A random boolean mask, True where attention is allowed, with no row that sees nothing."""
-    allowed = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) < 0.6
+    allowed = uniform(*shape, seed=seed) < 0.6
     allowed[..., 0] |= ~allowed.any(-1)
     return allowed
 
@@ -166,7 +166,7 @@ def test_masks_broadcast_alike_in_both_forms(shape):
     Q, K, V = (t.detach() for t in qkv(B, A))
     if len(shape) == 3 and shape[0] == B:
         Q, K, V = Q[:, 0], K[:, 0], V[:, 0]
-    allowed = torch.rand(shape, generator=torch.Generator().manual_seed(5)) < 0.6
+    allowed = uniform(*shape, seed=5) < 0.6
     mask = additive(allowed)
     values, alpha = attention(Q, K, V, mask)
     assert_same(fused_attention(Q, K, V, mask), values)

@@ -18,6 +18,7 @@ from comparing import (
     assert_same_gradients,
     normal,
     randomized,
+    uniform,
 )
 from twins import twin_attention
 
@@ -124,7 +125,7 @@ def test_fused_mask_per_sentence_and_per_head_equals_pytorch():
     """PyTorch takes a mask for each head as [B·A × N × M], sentence by sentence."""
     layer = shared()
     twin, X = twin_attention(layer), normal(B, N, D_SHARED)
-    hidden = torch.rand(B, A, N, N, generator=torch.Generator().manual_seed(6)) < 0.3
+    hidden = uniform(B, A, N, N, seed=6) < 0.3
     hidden[..., 0] = False
     expected, _ = twin.theirs(X, X, X, attn_mask=hidden.flatten(0, 1))
     for output in outputs(layer, X, additive(hidden)):
@@ -204,7 +205,7 @@ def test_leading_axes_are_taken_one_by_one(leading):
 def test_a_mask_with_some_of_the_leading_axes_is_one_for_each_sentence_never_for_each_head():
     """X has leading axes [B × A], so a mask [A × N × N] could be mistaken for one a head."""
     layer, X = mha(), normal(B, A, N, D)
-    hidden = torch.rand(A, N, N, generator=torch.Generator().manual_seed(6)) < 0.3
+    hidden = uniform(A, N, N, seed=6) < 0.3
     mask = additive(hidden)
     expected = torch.stack(
         [torch.stack([layer(X[b, a], mask[a]) for a in range(A)]) for b in (0, 1)]
@@ -215,7 +216,7 @@ def test_a_mask_with_some_of_the_leading_axes_is_one_for_each_sentence_never_for
 
 def test_one_mask_for_each_head_of_one_sentence():
     layer, X = mha(), normal(N, D)
-    hidden = torch.rand(A, N, N, generator=torch.Generator().manual_seed(6)) < 0.3
+    hidden = uniform(A, N, N, seed=6) < 0.3
     _, alpha = layer(X, additive(hidden), return_weights=True)
     assert torch.equal(alpha == 0, hidden)
     assert_same(*outputs(layer, X, additive(hidden)))

@@ -16,13 +16,14 @@ VARIANTS = [{}, {"norm": "post"}, {"positions": "sinusoidal", "activation": "swi
 
 @pytest.fixture(scope="module")
 def device(request) -> torch.device:
-    """The stand-in, or the device that the tests are run on."""
+    """The one that the tests are run on, or that the machine has; the stand-in if it has none."""
     asked = request.config.getoption("--device")
     if asked not in ("cpu", standin.NAME):
         return torch.device(asked)
-    if standin.plug_in() is None:
+    found = standin.second_device() if asked == "cpu" else standin.plug_in()
+    if found is None:
         pytest.skip(f"PyTorch {torch.__version__} has no devices that are written in Python.")
-    return standin.plug_in()
+    return found
 
 
 @pytest.fixture
@@ -88,6 +89,17 @@ def test_the_same_words_are_written_there(device, how):
     assert write(language_model(context_length=11).to(device)) == write(
         language_model(context_length=11)
     )
+
+
+@pytest.mark.parametrize("how", [{"temperature": 0}, {"num_beams": 3}], ids=str)
+def test_long_texts_are_the_same_with_a_recorded_step(device, how):
+    """An NVIDIA GPU records the kernels of one step, and again once 256 rows are full."""
+    if device.type != "cuda":
+        pytest.skip("Only NVIDIA's GPUs record.")
+    prompts = [[1, 2], [3], [4, 5, 6]]
+    here, there = (language_model(context_length=307).double() for _ in range(2))
+    written = generate(there.to(device), prompts, **how)
+    assert [each.ids for each in written] == [each.ids for each in generate(here, prompts, **how)]
 
 
 @pytest.mark.parametrize("how", [{"temperature": 0}, {"num_beams": 3, "stop": 2}], ids=str)

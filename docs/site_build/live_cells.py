@@ -17,7 +17,7 @@ import notebook_html
 import postprocess
 from cell_names import find_bases
 from chapter_source import Chapter
-from kernels import Event, Kernels
+from page_kernels import Event, Kernels
 from state import site
 
 

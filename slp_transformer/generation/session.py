@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,6 +12,7 @@ from slp_transformer._internal.eval_mode import eval_mode, has_no_hooks
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.encoder_decoder import EncoderDecoder
+from slp_transformer.generation.recorded_steps import record_if_faster
 from slp_transformer.generation.sharded_weights import shard_weights_if_faster
 from slp_transformer.language_model import TransformerLM
 
@@ -42,7 +44,8 @@ class DecoderSession:
     Attributes:
         model: the model.
         cache: the keys and values of the tokens it has read; None to read all of them each time.
-        single_token_model: what reads single tokens; None before the first.
+        single_token_model: what reads single tokens, a model or a step that is recorded; None
+            before the first.
         has_nan: whether there was a NaN among the logits.
         H_enc: with an encoder-decoder, its encoder's output [rows × M × d]; empty without one.
         source_mask: hides the padding of sources; None where there is none.
@@ -65,7 +68,7 @@ class DecoderSession:
         self.model: Model = model
         device = model_device(model)
         self.cache: KVCache | None = None if cache_capacity is None else KVCache(cache_capacity)
-        self.single_token_model: Model | None = None
+        self.single_token_model: Any = None
         self.has_nan: Tensor = torch.zeros((), dtype=torch.bool, device=device)
         self.H_enc: Tensor = torch.empty(0, device=device)
         self.source_mask: Tensor | None = None
@@ -86,7 +89,10 @@ class DecoderSession:
         if cache is not None and new.shape[1] == 1:
             if self.single_token_model is None:
                 new_tokens = (cache.capacity or 0) - cache.length
-                self.single_token_model = shard_weights_if_faster(model, len(new), new_tokens)
+                recorded = record_if_faster(model, cache, new_tokens)
+                self.single_token_model = recorded or shard_weights_if_faster(
+                    model, len(new), new_tokens
+                )
             model = self.single_token_model
         if isinstance(model, EncoderDecoder):
             U = model.decode(new, self.H_enc, self.source_mask, cache=cache)

@@ -204,8 +204,9 @@ class GroupedQueryAttention(BaseAttention):
 
     def _attend(self, Q, K, V, mask, causal, return_weights=False):
         """Gather each head's values, from the keys and values of its group."""
-        if Q.shape[-2] == 1 and mask is None and not return_weights and self.hook is None:
-            return self._attend_one_query(Q, K, V), None
+        alike = mask is None or mask.dim() == 2  # for all heads
+        if Q.shape[-2] == 1 and alike and not return_weights and self.hook is None:
+            return self._attend_one_query(Q, K, V, mask), None
         K, V = repeat_kv(K, self.num_heads), repeat_kv(V, self.num_heads)
         return super()._attend(Q, K, V, mask, causal, return_weights)
 
@@ -214,11 +215,12 @@ class GroupedQueryAttention(BaseAttention):
         Q: Float[Tensor, "*batch A 1 d_k"],
         K: Float[Tensor, "*batch G M d_k"],
         V: Float[Tensor, "*batch G M d_v"],
+        mask: Float[Tensor, "1 #M"] | None = None,
     ) -> Float[Tensor, "*batch A 1 d_v"]:
         """Do the same for a single token, as in decoding, and repeat nothing.
 
         The queries of a group are rows of one attention, all looking at the same keys.
         """
         rows = Q.squeeze(-2).unflatten(-2, (self.num_kv_heads, -1))
-        gathered, _ = super()._attend(rows, K, V, None, False)
+        gathered, _ = super()._attend(rows, K, V, mask, False)
         return gathered.flatten(-3, -2).unsqueeze(-2)

@@ -30,9 +30,17 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
     return drawn.to(torch.get_default_device(), precise()).requires_grad_()
 
 
+def uniform(*shape: int, seed: int) -> Tensor:
+    """Random numbers from 0 to 1, drawn on the CPU likewise."""
+    generator = torch.Generator("cpu").manual_seed(seed)
+    return torch.rand(shape, generator=generator, device="cpu").to(torch.get_default_device())
+
+
 def some_ids(*shape: int, below: int = V, seed: int = 7) -> Tensor:
     """Token ids, the same for the same seed."""
-    return torch.randint(below, shape, generator=torch.Generator().manual_seed(seed))
+    generator = torch.Generator("cpu").manual_seed(seed)
+    drawn = torch.randint(below, shape, generator=generator, device="cpu")
+    return drawn.to(torch.get_default_device())
 
 
 def randomized(module: nn.Module, seed: int = 0, scale: float = 0.4) -> nn.Module:

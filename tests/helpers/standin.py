@@ -141,3 +141,15 @@ def plug_in() -> torch.device | None:
     library.impl("_copy_from", copy_from, "PrivateUse1")
     plug_in.library = library  # what is registered goes when nobody holds it
     return torch.device(NAME, 0)
+
+
+@cache
+def second_device() -> torch.device | None:
+    """The machine's own accelerator, or the device above where there is none.
+
+    Both in one process would not do: PyTorch knows one accelerator, and takes the one above for it.
+    Then no gradient flows on a GPU.
+    """
+    if torch.accelerator.is_available():
+        return torch.accelerator.current_accelerator()
+    return plug_in()

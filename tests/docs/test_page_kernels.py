@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("jupyter_client")
 pytest.importorskip("mkdocs")
 
-import kernels  # noqa: E402
+import page_kernels  # noqa: E402
 import reader_kernel  # noqa: E402
-from kernels import Collected, KernelError, Kernels  # noqa: E402
+from page_kernels import Collected, KernelError, Kernels  # noqa: E402
 
 
 def message(kind, **content):
@@ -97,9 +97,11 @@ def test_another_text_above_means_another_kernel(few):
 def test_what_a_result_may_rest_on_beside_the_cells_above_is_said(few):
     run(few, ["a", "b"], "c")
     assert "text" not in run(few, ["a", "b"], "C")[2]  # the same cell once more
-    assert run(few, ["a"], "b")[2]["text"] == kernels.BELOW_RAN
+    assert run(few, ["a"], "b")[2]["text"] == page_kernels.BELOW_RAN
     assert "text" not in run(few, ["a", "b"], "c")[2]
-    assert run(few, [], "thread")[2]["text"] == f"{kernels.BELOW_RAN} {kernels.STILL_RUNS}"
+    assert (
+        run(few, [], "thread")[2]["text"] == f"{page_kernels.BELOW_RAN} {page_kernels.STILL_RUNS}"
+    )
 
 
 def test_a_package_that_has_changed_means_another_kernel(few):
@@ -223,7 +225,7 @@ def test_a_kernel_that_is_ended_while_it_runs_says_so(few):
 
 
 def test_a_cell_waits_for_another_and_says_so(few, monkeypatch):
-    monkeypatch.setattr(kernels, "TICK_S", 0.01)
+    monkeypatch.setattr(page_kernels, "TICK_S", 0.01)
     first = few.run(("01", "chapter"), [], "forever")
     assert next(first) == {"kind": "running"}
     second = few.run(("01", "chapter"), [], "b")
@@ -269,7 +271,7 @@ def test_outputs_are_collected_as_in_a_notebook():
 
 
 def test_too_much_output_is_cut_and_said(monkeypatch):
-    monkeypatch.setattr(kernels, "MAX_OUTPUT", 1000)
+    monkeypatch.setattr(page_kernels, "MAX_OUTPUT", 1000)
     made = Collected()
     for _ in range(100):
         made.take(stream("x" * 100))
@@ -278,7 +280,7 @@ def test_too_much_output_is_cut_and_said(monkeypatch):
 
 
 def test_a_text_that_is_too_long_is_cut_and_not_dropped(monkeypatch):
-    monkeypatch.setattr(kernels, "MAX_OUTPUT", 1000)
+    monkeypatch.setattr(page_kernels, "MAX_OUTPUT", 1000)
     made = Collected()
     made.take(stream("a" * 400))
     made.take(stream("b" * 5000))
@@ -291,22 +293,22 @@ def test_a_text_that_is_too_long_is_cut_and_not_dropped(monkeypatch):
     picture = {"image/png": "p" * 5000, "text/plain": "<Figure>"}
     made.take(message("display_data", data=picture, metadata={}))
     assert made.outputs[0].data == picture and not made.is_cut
-    monkeypatch.setattr(kernels, "MAX_PICTURE", 100)
+    monkeypatch.setattr(page_kernels, "MAX_PICTURE", 100)
     made.take(message("display_data", data=picture, metadata={}))
     assert made.outputs[1].data == {"text/plain": "<Figure>"}
-    assert made.outputs[2].text == kernels.NO_PICTURE.format(0.005) + "\n"
+    assert made.outputs[2].text == page_kernels.NO_PICTURE.format(0.005) + "\n"
 
 
 def test_an_error_after_too_much_output_is_kept_with_its_last_lines(monkeypatch):
-    monkeypatch.setattr(kernels, "MAX_OUTPUT", 1000)
+    monkeypatch.setattr(page_kernels, "MAX_OUTPUT", 1000)
     made = Collected()
     made.take(stream("x" * 5000))
     trace = [f"frame {k} " + "." * 90 for k in range(3000)] + ["RecursionError: too deep"]
     made.take(message("error", ename="RecursionError", evalue="too deep", traceback=trace))
-    assert kernels.has_error(made)
+    assert page_kernels.has_error(made)
     shown = made.outputs[-1].traceback
     assert shown[0] == trace[0] and shown[-1].endswith("RecursionError: too deep")
-    assert len("\n".join(shown)) < kernels.MAX_TRACEBACK + 100 and "left out" in shown[-2]
+    assert len("\n".join(shown)) < page_kernels.MAX_TRACEBACK + 100 and "left out" in shown[-2]
 
 
 def test_a_line_that_is_written_over_is_one_line():
@@ -322,14 +324,14 @@ def test_a_script_is_named_and_an_error_without_traceback_is_one():
     for kind in ("application/javascript", "application/vnd.jupyter.widget-view+json"):
         made.take(message("display_data", data=plain | {kind: "mpl()"}, metadata={}))
         assert made.outputs[-2].data == plain
-        assert made.outputs[-1].text == kernels.NO_SCRIPT + "\n"
+        assert made.outputs[-1].text == page_kernels.NO_SCRIPT + "\n"
     for page, told in (("<script>play()</script>", 1), ("<b>script</b>", 0)):
         made.outputs.clear()
         made.take(message("display_data", data={"text/html": page}, metadata={}))
         assert made.outputs[0].data == {"text/html": page} and len(made.outputs) == 1 + told
-    assert not kernels.has_error(made)
+    assert not page_kernels.has_error(made)
     made.has_failed = True
-    assert kernels.has_error(made)
+    assert page_kernels.has_error(made)
 
 
 def test_a_long_traceback_keeps_its_ends():
@@ -349,7 +351,7 @@ def test_a_long_traceback_keeps_its_ends():
 def test_a_question_is_answered_in_words():
     made = Collected()
     made.take(message("error", ename="StdinNotImplementedError", evalue="e", traceback=["long"]))
-    assert made.outputs[0].traceback == [kernels.NO_INPUT]
+    assert made.outputs[0].traceback == [page_kernels.NO_INPUT]
 
 
 class FakeClient:
@@ -362,7 +364,7 @@ class FakeClient:
         return self.now
 
     def execute(self, source, user_expressions, **how):
-        assert user_expressions == {"value": kernels.NUM_LEFT} and not source
+        assert user_expressions == {"value": page_kernels.NUM_LEFT} and not source
         self.left, self.now = self.left - 1, self.now + 3
         self.late += [stream("late "), message("error"), message("clear_output", wait=False)]
         return "asked"
@@ -374,17 +376,17 @@ class FakeClient:
     def get_iopub_msg(self, timeout):
         if self.late:
             return self.late.pop(0)
-        raise kernels.queue.Empty
+        raise page_kernels.queue.Empty
 
 
 def test_what_a_cell_leaves_running_is_waited_for_while_it_puts_something_out(monkeypatch):
-    kernel = object.__new__(kernels.Kernel)
+    kernel = object.__new__(page_kernels.Kernel)
     for wait, stops, late in ((5.0, 0, "late late late "), (0.0, 0, ""), (5.0, 1, "")):
-        monkeypatch.setattr(kernels, "LATE_S", wait)
+        monkeypatch.setattr(page_kernels, "LATE_S", wait)
         kernel._client = FakeClient(3)
-        monkeypatch.setattr(kernels, "time", kernel._client)
+        monkeypatch.setattr(page_kernels, "time", kernel._client)
         made = Collected(num_left=3)
-        list(kernel._late(made, kernels.Stop(times=stops)))
+        list(kernel._late(made, page_kernels.Stop(times=stops)))
         assert "".join(output.text for output in made.outputs) == late
         assert made.num_left == (0 if late else 3)
 
@@ -399,12 +401,12 @@ def test_a_kernel_that_does_not_answer_has_not_run_the_cell(monkeypatch):
             return idle | {"parent_header": {"msg_id": "asked"}}
 
         def get_shell_msg(self, timeout):
-            raise kernels.queue.Empty
+            raise page_kernels.queue.Empty
 
-    kernel = object.__new__(kernels.Kernel)
+    kernel = object.__new__(page_kernels.Kernel)
     kernel._client = DeafClient()
     with pytest.raises(KernelError, match="no longer answers"):
-        list(kernel.run("print(1)", kernels.Stop()))
+        list(kernel.run("print(1)", page_kernels.Stop()))
 
 
 def test_a_line_of_a_million_characters_is_taken_at_once():
@@ -489,7 +491,7 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
         for question in ("input()", "breakpoint()"):
             events = list(few.run(("01", "chapter"), ["x = 7"], question))
             assert events[-1]["state"] == "error"
-            assert events[-2]["outputs"][-1].traceback == [kernels.NO_INPUT]
+            assert events[-2]["outputs"][-1].traceback == [page_kernels.NO_INPUT]
         *_, shown, end = few.run(("01", "chapter"), ["x = 7"], "print('\\ud800')")
         assert end["state"] == "error" and "surrogates not allowed" in str(shown)
         late = "import threading\nthreading.Timer(0.3, print, ['late']).start()"
@@ -522,7 +524,7 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
         assert not kernel._manager.has_kernel
         kernel = few._get(("01", "chapter"))
         folder = kernel._place.name
-        *_, made = kernel.run("x", kernels.Stop())
+        *_, made = kernel.run("x", page_kernels.Stop())
         assert made.outputs[0].ename == "NameError"  # a new one
     finally:
         few.close()

@@ -1,0 +1,119 @@
+"""One token more, on an NVIDIA GPU: the kernels of a step are recorded once and then replayed.
+
+A step for one token is some two hundred kernels, each of which takes the CPU longer to start than
+the GPU to run. A CUDA graph starts all of them at once. What is recorded has fixed places and
+shapes. So keys and values are read up to a number of rows that the text has yet to reach, a mask
+hides what is not written, and positions lie on the GPU. A text that grows past these rows, or a
+batch that shrinks, is recorded anew.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from slp_transformer._internal.eval_mode import has_no_hooks
+from slp_transformer._internal.reference_mode import fast_paths_enabled
+from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer.cache import KVCache
+from slp_transformer.language_model import TransformerLM
+from slp_transformer.multi_head import BaseAttention
+
+MIN_NEW_TOKENS = 64  # below, recording is not made up for
+MIN_ROWS = 256  # of keys that a recording reads: doubled whenever the text has grown past them
+WARM_UP = 2  # passes before the recording, in which libraries set aside what they need
+
+
+def record(compute: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """Record the kernels of a computation; what is returned replays them on the same places."""
+    with torch.cuda.device(device):
+        return _record_here(compute)
+
+
+def _record_here(compute: Callable[[], None]) -> Callable[[], None]:
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UP):
+            compute()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    # Another thread may use the GPU meanwhile, as a notebook's server does.
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        compute()
+    return graph.replay
+
+
+class RecordedStep:
+    """A language model that reads one token after each of some texts, as its cache holds them."""
+
+    def __init__(self, model: TransformerLM, cache: KVCache):
+        """Record nothing yet; the cache has read at least one token."""
+        self.model, self.cache = model, cache
+        self._replay: Callable[[], None] | None = None
+        self._K: Tensor | None = None
+        self._rows = 0
+
+    def __call__(
+        self, ids: Int[Tensor, "batch 1"], *, cache: KVCache
+    ) -> Float[Tensor, "batch 1 V"]:
+        """Return the logits of the words that come next."""
+        T, K = cache.length, cache[0].self_attention.K
+        if K is None:  # the first token of all sets the rows aside
+            return self.model(ids, cache=cache)
+        replay = self._replay
+        if replay is None or K is not self._K or T >= self._rows:
+            replay = self._replay = self._prepare(ids, T)
+        self._ids.copy_(ids)
+        self._position.fill_(T)
+        replay()
+        cache.fill_position(T)
+        return self._U.clone()
+
+    def _prepare(self, ids: Tensor, T: int) -> Callable[[], None]:
+        """Record a step that reads more rows than the text has."""
+        self._replay = None  # its memory is free before more is asked for
+        doubled = max(MIN_ROWS, 1 << T.bit_length())
+        self._rows = min(doubled, self.cache.capacity or doubled)
+        self._K = self.cache[0].self_attention.K
+        self._ids = ids.clone()
+        self._position = torch.full((1,), T, device=ids.device)
+        self._columns = torch.arange(self._rows, device=ids.device)
+        self.cache.blank(T, self._rows)
+        return record(self._compute, ids.device)
+
+    def _compute(self) -> None:
+        hidden = self._columns > self._position
+        mask = torch.zeros(1, self._rows, device=hidden.device).masked_fill(hidden, -math.inf)
+        with self.cache.at(self._position, self._rows):
+            self._U = self.model(self._ids, mask, cache=self.cache, position_ids=self._position)
+
+
+def record_if_faster(model: Any, cache: KVCache, new_tokens: int) -> RecordedStep | None:
+    """Return a step that says the same of single tokens as the model, where it is faster.
+
+    Args:
+        model: a language model or an encoder-decoder.
+        cache: what has been read, which the step goes on from.
+        new_tokens: how many tokens each text is to become longer by.
+    """
+    if not all(W.device.type == "cuda" for W in model.parameters()):
+        return None
+    if new_tokens < MIN_NEW_TOKENS or not fast_paths_enabled() or torch.is_autocast_enabled("cuda"):
+        return None
+    return RecordedStep(model, cache) if can_be_recorded(model) else None
+
+
+def can_be_recorded(model: nn.Module) -> bool:
+    """Tell if all parts of a model are known, and do the same at every position.
+
+    Attention within a window counts back from the last row that it is given.
+    """
+    layers = [part for part in model.modules() if isinstance(part, BaseAttention)]
+    return (
+        isinstance(model, TransformerLM)
+        and all(map(has_no_hooks, model.modules()))
+        and all(getattr(layer, "window", None) is None for layer in layers)
+    )
