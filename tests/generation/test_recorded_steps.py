@@ -120,3 +120,14 @@ def test_only_what_is_the_same_at_every_position_is_recorded():
         assert not can_be_recorded(hooked)
     cache = KVCache(500)
     assert record_if_faster(language_model(), cache, 400) is None  # on a CPU
+
+
+def test_a_full_cache_that_goes_back_is_gone_on_from(recordings):
+    model, cache = language_model(context_length=19).eval(), KVCache(19)
+    ids = torch.randint(7, (1, 19), generator=torch.Generator().manual_seed(2))
+    with torch.inference_mode():
+        expected = model(ids, cache=cache)
+        cache.truncate(5)
+        U = RecordedStep(model, cache)(ids[:, 5:6], cache=cache)
+    torch.testing.assert_close(U[:, 0], expected[:, 5], rtol=1e-4, atol=1e-5)
+    assert cache.length == 6
