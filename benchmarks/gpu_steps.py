@@ -321,7 +321,7 @@ def run_preset(name: str, data: Any, asked: argparse.Namespace, result: Result) 
             settings, steps=4, eval_interval=2, batch_size=2, compile=False, bf16=False
         )
         small = {"model_dim": 32, "num_heads": 2, "num_blocks": 1, "context_length": 16}
-        config = TransformerConfig(data.tokenizer.vocab_size, **small)
+        config = replace(config, **small)
     elif settings.compile and (why := refusal_to_compile(device)):
         result.leave_out("the compiler", why)
         settings = replace(settings, compile=False)
@@ -331,7 +331,7 @@ def run_preset(name: str, data: Any, asked: argparse.Namespace, result: Result) 
     else:
         folder = asked.out / f"{name}-run-{time.time_ns()}"
     torch.manual_seed(settings.seed)
-    model, began = TransformerLM(config), time.monotonic()
+    model, began = task.build_model(config), time.monotonic()
     size = sum(parameter.numel() for parameter in model.parameters())
     result.note("parameters", f"{size:,}")
     result.note("tokens", f"{len(data.train):,} training, {len(data.val):,} validation")

@@ -40,4 +40,6 @@ class RMSNorm(ShapedModule):
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Scale each row of X by its own root mean square."""
-        return F.rms_norm(X, (self.model_dim,), self.gamma, self.eps)
+        # Rows of bfloat16 and a gain of float32, as under autocast, have no fused kernel.
+        same = X.to(self.gamma.dtype) if X.dtype != self.gamma.dtype else X
+        return F.rms_norm(same, (self.model_dim,), self.gamma, self.eps).to(X.dtype)

@@ -46,6 +46,14 @@ def test_rms_norm_adds_a_millionth_unless_told_otherwise():
     assert_same(RMSNorm(D).double()(X), nn.RMSNorm(D, eps=1e-6).double()(X))
 
 
+@pytest.mark.filterwarnings("error")
+def test_rows_of_bfloat16_and_a_gain_of_float32_are_normalized_in_float32():
+    """As under autocast, where PyTorch would warn that no fused kernel takes both."""
+    norm = randomized(RMSNorm(D)).float()
+    X = normal(B, N, D).detach().bfloat16()
+    assert torch.equal(norm(X), norm(X.float()).bfloat16())
+
+
 def test_bert_begins_as_in_its_paper():
     """Its segments' rows have a deviation of 0.02, and dropout comes after the norm alone."""
     bert = Bert(BertConfig(29, 11, 600, 3, 1, num_segments=7, dropout=0.5))
