@@ -1,5 +1,6 @@
 """`slp-transformer tab`: pitches in, tab that can be played out."""
 
+import gc
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from commands import fine, refused
 from own_process import python
 
 from slp_transformer.guitar import read_tab_file
+from slp_transformer.guitar.commands import convert
 from slp_transformer.guitar.commands.song_options import TabOptions
 from slp_transformer.guitar.commands.tab import make_fingering_options
 from slp_transformer.guitar.fingering.hand_model import HandModel
@@ -312,6 +314,26 @@ def test_convert_keeps_all_and_lists_what_the_file_cannot_hold(tmp_path, capsys)
     ((open_strings,), _) = read_any_tab_file(tmp_path / "d.musicxml")
     assert open_strings.tuning == Tuning(tuple(pitch + 2 for pitch in guitar.open_pitches))
     assert [e.notes for e in open_strings.iter_events()] == [(Note(6, 12),)]
+
+
+def test_a_command_looks_for_cycles_seldom_and_then_as_before(song, tmp_path, monkeypatch, capsys):
+    """Python would walk through a piece's notes again and again, which are in none."""
+    before, during = gc.get_threshold(), []
+
+    def write(*words, **flags):
+        during.append(gc.get_threshold())
+        write_tab(*words, **flags)
+
+    monkeypatch.setattr(convert, "write_tab", write)
+    fine("convert", str(song), "-o", str(tmp_path / "song.musicxml"))
+    refused(capsys, "convert", str(song), "-o", str(tmp_path / "song.pdf"))
+    assert during[0][0] >= 100_000 and gc.get_threshold() == before
+    gc.set_threshold(0)  # off stays off
+    try:
+        fine("convert", str(song), "-o", str(tmp_path / "song.musicxml"))
+        assert during[1][0] == 0 and gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_convert_takes_the_tracks_that_are_asked_for(tmp_path, capsys):

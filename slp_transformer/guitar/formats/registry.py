@@ -401,5 +401,6 @@ def _iter_details(tab: Tab, has_strings: bool, unit: int) -> Iterator[tuple[str,
                 yield "lengths of notes", place, length * parts
                 if voice == 2:
                     yield "marks of a second voice", place, None
-                for kind in kinds.keys() - {"dead"}:
-                    yield TECHNIQUES[kind].plural, place, kinds[kind]
+                for kind, size in kinds.items():
+                    if kind != "dead":
+                        yield TECHNIQUES[kind].plural, place, size
