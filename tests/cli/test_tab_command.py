@@ -1,13 +1,16 @@
 """`slp-transformer tab`: pitches in, tab that can be played out."""
 
 import gc
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
 from commands import fine, refused
 from own_process import python
 
+from slp_transformer._internal import atomic_write
 from slp_transformer.guitar import read_tab_file
 from slp_transformer.guitar.commands import convert
 from slp_transformer.guitar.commands.song_options import TabOptions
@@ -334,6 +337,26 @@ def test_a_command_looks_for_cycles_seldom_and_then_as_before(song, tmp_path, mo
         assert during[1][0] == 0 and gc.get_threshold()[0] == 0
     finally:
         gc.set_threshold(*before)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
+@pytest.mark.parametrize("command", ["tab", "convert"])
+def test_a_pipe_is_written_to_and_not_waited_for(command, song, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(atomic_write, "_READER_SECONDS", 0.0)
+    pipe = tmp_path / "pipe.mid"
+    os.mkfifo(pipe)
+    words = [command, str(song), "-o", str(pipe)]
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits for a reader"))
+    signal.alarm(60)
+    try:
+        assert "pipe.mid could not be read or written: nobody reads" in refused(capsys, *words)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    fine(*words)
+    assert os.read(reader, 1 << 16).startswith(b"MThd")
+    os.close(reader)
 
 
 def test_convert_takes_the_tracks_that_are_asked_for(tmp_path, capsys):

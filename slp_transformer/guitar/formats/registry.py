@@ -290,15 +290,16 @@ NOTES = ("notes", "dead notes")
 def find_losses(tabs: Sequence[Tab], path: str | Path) -> list[str]:
     """Return what of some tabs is not in the file that they were written to.
 
-    The file is read back wherever its kind is read: what stands in it counts, not what should.
+    The file is read back wherever its kind is read: what stands in it counts, not what should. What
+    was written to a pipe is gone.
 
     Raises:
         ValueError: if it cannot be read.
     """
     found = find_format(path)
     is_silent = not any(event.sounding_notes() for tab in tabs for event in tab.iter_events())
-    read = None
-    if found is None or found.reader is not None:
+    read, is_pipe = None, Path(path).exists() and not Path(path).is_file()
+    if found is None or found.reader is not None and not is_pipe:
         try:
             read = read_any_tab_file(path)[0]
         except ValueError:
