@@ -176,6 +176,8 @@ def run_command_line(args: Sequence[str]) -> int:
             print_error(str(error))
             return FAILED
         where = f"{error.filename} could not be read or written: " if error.filename else ""
+        if isinstance(error, BlockingIOError) and not error.filename:
+            where = "No further process or thread could be started: "
         if isinstance(error, NotSyncedError):
             where = f"{error.filename} is written, but the disk did not confirm that it stays: "
         print_error(f"{where}{error_message(error)}.")

@@ -145,6 +145,15 @@ def test_too_little_memory_to_load_pytorch_is_told(monkeypatch, capsys):
     assert "not enough memory to load PyTorch" in refused(capsys, "tab", "a.tab")
 
 
+@pytest.mark.usefixtures("at")
+def test_a_limit_of_processes_is_named(monkeypatch, capsys):
+    def start(options):
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr("slp_transformer.cli.import_object", lambda *_: start)
+    assert "No further process or thread could be started: " in refused(capsys, "tab", "a.tab")
+
+
 def test_control_characters_are_shown_as_json_writes_them():
     assert escape_controls("a\x1b]0;owned\x07\tb\n") == "a\\u001b]0;owned\\u0007\tb\n"
     assert escape_controls("\x9b31m\x7f\r\u202e") == "\\u009b31m\\u007f\\u000d\\u202e"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import fine, refused
+from guitar_pieces import event, timed
 from own_process import python
 
 from slp_transformer._internal import atomic_write
@@ -16,6 +17,7 @@ from slp_transformer.guitar.commands import convert
 from slp_transformer.guitar.commands.song_options import TabOptions
 from slp_transformer.guitar.commands.tab import make_fingering_options
 from slp_transformer.guitar.fingering.hand_model import HandModel
+from slp_transformer.guitar.formats import registry
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
@@ -357,6 +359,15 @@ def test_a_pipe_is_written_to_and_not_waited_for(command, song, tmp_path, monkey
     fine(*words)
     assert os.read(reader, 1 << 16).startswith(b"MThd")
     os.close(reader)
+
+
+def test_what_a_umask_hides_is_not_read_back(tmp_path, monkeypatch):
+    out = tmp_path / "song.mid"
+    monkeypatch.setattr(registry.os, "access", lambda path, mode: path != out)
+    monkeypatch.setattr(registry, "read_any_tab_file", lambda *_: pytest.fail("it was read"))
+    tabs = [timed(Bar(4, (event(0, (1, 3), durations=(4,)),), (4, 4), 90), unit=1)]
+    write_tab(tabs[0], out)
+    assert registry.find_losses(tabs, out) == []
 
 
 def test_convert_takes_the_tracks_that_are_asked_for(tmp_path, capsys):

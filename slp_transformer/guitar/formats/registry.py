@@ -1,6 +1,7 @@
 """The kinds of files that hold guitar music: one table, one way in and out, and what is lost."""
 
 import contextlib
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -291,15 +292,16 @@ def find_losses(tabs: Sequence[Tab], path: str | Path) -> list[str]:
     """Return what of some tabs is not in the file that they were written to.
 
     The file is read back wherever its kind is read: what stands in it counts, not what should. What
-    was written to a pipe is gone.
+    was written to a pipe is gone, and what a umask hides cannot be read.
 
     Raises:
         ValueError: if it cannot be read.
     """
     found = find_format(path)
     is_silent = not any(event.sounding_notes() for tab in tabs for event in tab.iter_events())
-    read, is_pipe = None, Path(path).exists() and not Path(path).is_file()
-    if found is None or found.reader is not None and not is_pipe:
+    read, path = None, Path(path)
+    is_hidden = path.exists() and not (path.is_file() and os.access(path, os.R_OK))
+    if found is None or found.reader is not None and not is_hidden:
         try:
             read = read_any_tab_file(path)[0]
         except ValueError:
