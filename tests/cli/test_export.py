@@ -1,6 +1,8 @@
 """A run becomes a folder that transformers opens; a published model is tuned and handed on."""
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -88,6 +90,16 @@ def test_a_full_disk_is_one_sentence_and_no_folder(words, monkeypatch, capsys):
     said = refused(capsys, "export", run, "exported", *flags)
     assert said.endswith(f"exported could not be read or written: {FULL}.")
     assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.usefixtures("at")
+def test_a_place_where_nothing_can_be_made_is_named_as_it_was_given(monkeypatch, capsys):
+    def refuse(parent):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(parent / ".random"))
+
+    monkeypatch.setattr("slp_transformer.modern.pretrained.make_random_folder", refuse)
+    said = refused(capsys, "export", "mine", "exported")
+    assert said.endswith("exported could not be read or written: Permission denied.")
 
 
 @pytest.mark.slow

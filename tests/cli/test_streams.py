@@ -13,6 +13,7 @@ from commands import SENTENCE, SMALL, fine, refused
 from own_process import OWN
 from sampled import mostly_slow
 
+from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.cli import main
 from slp_transformer.cli.parsing import parse_flags
@@ -143,6 +144,25 @@ def test_too_little_memory_to_load_pytorch_is_told(monkeypatch, capsys):
 
     monkeypatch.setattr("slp_transformer.cli.import_object", lambda *_: load)
     assert "not enough memory to load PyTorch" in refused(capsys, "tab", "a.tab")
+
+
+@pytest.mark.usefixtures("at")
+def test_a_tab_that_needs_more_memory_is_not_told_of_models(monkeypatch, capsys):
+    def fill(options):
+        raise MemoryError
+
+    monkeypatch.setattr("slp_transformer.cli.import_object", lambda *_: fill)
+    said = refused(capsys, "tab", "a.tab")
+    assert "not enough memory" in said and "--batch-size" not in said
+
+
+def test_a_library_that_is_there_and_cannot_be_loaded_is_not_to_be_installed(monkeypatch):
+    def load(module):
+        raise ImportError("libx.so: failed to map segment", name=module)
+
+    monkeypatch.setattr("importlib.import_module", load)
+    with pytest.raises(ImportError, match="need safetensors, which cannot be loaded: libx.so"):
+        import_extra("safetensors.torch", "Checkpoints")
 
 
 @pytest.mark.usefixtures("at")
