@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 WINDOWS_RETRIES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to rename
+_READER_SECONDS = 3.0  # how long a pipe is waited for that nobody reads from
 LEFTOVER = re.compile(r"(\..+)?\.writing|\.preparing")  # of killed processes; older names, too
 STREAM_NAME = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/(self|\d+)/fd/\d+")
 # What a file system answers that cannot flush a folder, or a folder that may not be listed.
@@ -131,6 +132,28 @@ def check_is_no_link(path: Path) -> None:
         )
 
 
+def _open_stream(path: Path) -> BinaryIO:
+    """Open a pipe or a device to write to; what was written there before stays.
+
+    Raises:
+        OSError: if it cannot be opened, or nobody reads from a pipe for some seconds.
+    """
+    if os.name == "nt" or not path.is_fifo():
+        return path.open("ab")
+    deadline = time.monotonic() + _READER_SECONDS
+    while True:
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.set_blocking(handle, True)
+            return os.fdopen(handle, "ab")
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > deadline:
+                raise OSError(errno.ENXIO, "nobody reads from this pipe", str(path)) from None
+        time.sleep(0.02)
+
+
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Yield a new file to write to, which becomes `path` once it is complete.
@@ -147,7 +170,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             with tempfile.TemporaryFile() as unfinished:
                 yield unfinished
                 unfinished.seek(0)
-                with path.open("ab") as stream:  # what was written there before stays
+                with _open_stream(path) as stream:
                     shutil.copyfileobj(unfinished, stream)
             return
         temp = path.with_name(random_name())

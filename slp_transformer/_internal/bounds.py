@@ -6,6 +6,7 @@ they keep any file under half a gigabyte of memory and some seconds of time.
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 # --- Files of any kind ---
 MAX_JSON_BYTES = 1 << 28  # the JSON of the largest vocabulary is far smaller
@@ -63,6 +64,7 @@ def max_notes_of_file(num_bytes: int) -> int:
     return min(MAX_NOTES, MAX_SMALL_FILE_NOTES + num_bytes // FILE_BYTES_PER_NOTE)
 
 
+@lru_cache(maxsize=256)  # a score has few lengths, each many times
 def parse_exact_number(text: str) -> Fraction:
     """Return a decimal number of a score, exactly.
 

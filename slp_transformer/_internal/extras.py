@@ -15,11 +15,14 @@ def import_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
         extra: the extra of this package that installs it.
 
     Raises:
-        ImportError: naming the extra, if the module is not installed.
+        ImportError: naming the extra, if the module is not installed; or why it cannot be loaded.
     """
     try:
         return importlib.import_module(module)
-    except ImportError:
+    except ImportError as error:
+        if not isinstance(error, ModuleNotFoundError):  # it is there
+            name = module.partition(".")[0]
+            raise ImportError(f"{purpose} need {name}, which cannot be loaded: {error}.") from None
         raise ImportError(
             f"{purpose} need {module.partition('.')[0]}, which comes with the {extra} extra: "
             f'python -m pip install "slp-transformer[{extra}]".{see("install")}'

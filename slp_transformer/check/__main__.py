@@ -29,9 +29,13 @@ from typing import Any, NoReturn
 
 import torch
 
-from slp_transformer._internal.atomic_write import write_file
+from slp_transformer._internal.atomic_write import error_message, write_file
 from slp_transformer._internal.plugins import import_object, merge_entries
-from slp_transformer._internal.terminal import escape_controls
+from slp_transformer._internal.terminal import (
+    discard_unwritten_output,
+    escape_controls,
+    open_closed_streams,
+)
 from slp_transformer.check import CHECKS, own_model
 from slp_transformer.check.class_report import report_on_class, report_on_file
 from slp_transformer.check.gradescope import read_points, write_results
@@ -58,6 +62,14 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         0 if it was done and nothing is wrong, 1 if something is, 2 if it cannot be done.
     """
+    open_closed_streams()
+    try:
+        return _run_command_line(arguments)
+    finally:
+        discard_unwritten_output()
+
+
+def _run_command_line(arguments: list[str] | None) -> int:
     parser = EscapingParser(
         "python -m slp_transformer.check",
         description=__doc__,
@@ -87,11 +99,13 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # as io.TextIOWrapper
     lessons = {flag.lesson: getattr(options, name) for name, flag in flags.items()}
     try:
-        return _run_options(
+        code = _run_options(
             options, {place: file for place, file in lessons.items() if file is not None}
         )
+        sys.stdout.flush()
+        return code
     except ValueError as error:
-        print(escape_controls(f"check: {error}"), file=sys.stderr)
+        _print_error(str(error))
         return 2
     except KeyboardInterrupt:
         return 130
@@ -99,9 +113,14 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        said = f"check: {error.filename or 'a file'}: {error.strerror}."
-        print(escape_controls(said), file=sys.stderr)
+        what = "a process" if isinstance(error, BlockingIOError) else "standard output"
+        _print_error(f"{error.filename or what}: {error_message(error)}.")
         return 2
+
+
+def _print_error(text: str) -> None:
+    with contextlib.suppress(OSError):  # nobody can read it
+        print(escape_controls(f"check: {text}"), file=sys.stderr, flush=True)
 
 
 def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> int:

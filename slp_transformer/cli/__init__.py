@@ -6,6 +6,7 @@ another process of the run has died. A traceback, also with 1, is a bug of the p
 """
 
 import importlib
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -98,6 +99,20 @@ def check_utf8_arguments(args: Sequence[str]) -> None:
             )
 
 
+def _check_current_folder() -> None:
+    """Refuse to load PyTorch in a folder that was deleted, where its library ends the process.
+
+    Raises:
+        ValueError: if it was.
+    """
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise ValueError(
+            "The current folder was deleted: change to another one, as by cd, and try again."
+        ) from None
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run a command line.
 
@@ -137,6 +152,7 @@ def run_command_line(args: Sequence[str]) -> int:
         check_libraries(name, {**command.libraries, **options.libraries()})
         with torch_import_notice(getattr(options, "quiet", False) or not command.loads_torch):
             if command.loads_torch:
+                _check_current_folder()
                 importlib.import_module("torch")
             execute = import_object(command.execute, f"The command {name}")
         execute(options)
@@ -160,12 +176,16 @@ def run_command_line(args: Sequence[str]) -> int:
             print_error(str(error))
             return FAILED
         where = f"{error.filename} could not be read or written: " if error.filename else ""
+        if isinstance(error, BlockingIOError) and not error.filename:
+            where = "No further process or thread could be started: "
         if isinstance(error, NotSyncedError):
             where = f"{error.filename} is written, but the disk did not confirm that it stays: "
         print_error(f"{where}{error_message(error)}.")
         return BAD_INPUT
     except (ValueError, ImportError) as error:
-        if isinstance(error, ImportError) and error.name is not None:  # a module of ours
-            raise
+        if isinstance(error, ImportError) and error.name is not None:
+            if "failed to map" not in str(error):  # a module of ours
+                raise
+            error = ValueError(f"There is not enough memory to load PyTorch ({error}).")
         print_error(str(error))
         return BAD_INPUT

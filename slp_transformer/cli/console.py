@@ -86,6 +86,8 @@ def explain_resource_error(error: BaseException, command: str) -> str:
     words = ("out of memory", "can't allocate memory", "not enough memory")
     if not (isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)):
         return ""
+    if command in ("tab", "convert", "info", "export"):
+        return "There is not enough memory for this: end other programs, or raise the limit."
     return (
         "There is not enough memory for this: choose a smaller model, --batch-size, "
         "--context-length, --num-samples or --max-new-tokens."

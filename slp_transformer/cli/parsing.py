@@ -9,8 +9,10 @@ tyro turns their values into the fields of a dataclass, and says itself what is 
 import contextlib
 import inspect
 import io
+import os
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from traceback import walk_tb
 from typing import Any, TypeVar, get_origin
 
@@ -23,6 +25,7 @@ from slp_transformer.cli.console import PROGRAM, rank
 from slp_transformer.cli.flags import check_flags, collect_flag_types
 
 T = TypeVar("T")
+_MIN_COLUMNS = 20
 
 
 def parse_command_line(args: Sequence[str]) -> tuple[Command, Options]:
@@ -76,7 +79,7 @@ def parse_flags(
         config += [tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff]
     printed = io.StringIO()
     try:
-        with contextlib.redirect_stderr(printed):
+        with contextlib.redirect_stderr(printed), _wide_enough_terminal():
             return tyro.cli(
                 options, args=args, config=tuple(config), console_outputs=rank() == 0, **how
             )
@@ -85,6 +88,20 @@ def parse_flags(
             raise ValueError(str(refusal)) from None
         sys.stderr.write(escape_controls(printed.getvalue()))  # a shell's * may have named files
         raise
+
+
+@contextlib.contextmanager
+def _wide_enough_terminal() -> Iterator[None]:
+    """Have help laid out for 20 columns at least: tyro never ends where there are a few."""
+    stated = os.environ.get("COLUMNS")
+    if shutil.get_terminal_size().columns < _MIN_COLUMNS:
+        os.environ["COLUMNS"] = str(_MIN_COLUMNS)
+    try:
+        yield
+    finally:
+        os.environ.pop("COLUMNS", None)
+        if stated is not None:
+            os.environ["COLUMNS"] = stated
 
 
 def find_dataclass_error(ended: SystemExit) -> ValueError | None:

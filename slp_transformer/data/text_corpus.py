@@ -142,6 +142,10 @@ def temporary_working_dir(output_dir: Path | None) -> Iterator[Path]:
     work = make_random_folder(output_dir)
     try:
         yield work
+    except OSError as error:
+        if str(error.filename).startswith(str(work)):  # a name that nobody has seen
+            raise OSError(error.errno, error.strerror, str(output_dir)) from error
+        raise
     finally:
         remove_path(work)
         if is_new and not any(output_dir.iterdir()):

@@ -13,7 +13,8 @@ notation: a note that is held over a bar line is one note with a duration that c
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, starmap
+from operator import attrgetter
 from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
@@ -77,7 +78,7 @@ class Event:
     @staticmethod
     def from_notes(step: int, tab_notes: Iterable[TabNote]) -> "Event":
         """The event of some notes in any order; details that none of them has are left empty."""
-        ordered = sorted(tab_notes, key=lambda each: -each.note.string)
+        ordered = sorted(tab_notes, key=attrgetter("note.string"), reverse=True)
         notes, durations, techniques, voices = zip(*ordered, strict=True) if ordered else [()] * 4
         return Event(
             step,
@@ -96,7 +97,7 @@ class Event:
             self.techniques or ((),) * count,
             self.voices or (1,) * count,
         )
-        return tuple(TabNote(*each) for each in zip(*columns, strict=True))
+        return tuple(starmap(TabNote, zip(*columns, strict=True)))
 
     def sounding_notes(self) -> tuple[Note, ...]:
         """Its notes without the dead ones, which have no pitch."""

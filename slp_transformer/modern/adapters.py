@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from slp_transformer._internal.atomic_write import apply_umask, fsync_path
-from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
-from slp_transformer._internal.tensor_files import open_tensors
+from slp_transformer._internal.tensor_files import _write_tensors, open_tensors
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import LoRA, add_lora, iter_lora
 from slp_transformer.modern.bert import Bert
@@ -244,11 +242,8 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
         "inference_mode": True,
         "target_modules": sorted({".".join(name.split(".")[-2:]) for name in pairs}),
     }
-    save_file = import_extra("safetensors.torch", "Adapters").save_file
     with write_folder_atomically(Path(folder)) as unfinished:
-        save_file(tensors, unfinished / ADAPTER_FILE, metadata={"format": "pt"})
-        apply_umask(unfinished / ADAPTER_FILE)
-        fsync_path(unfinished / ADAPTER_FILE)
+        _write_tensors(unfinished / ADAPTER_FILE, tensors, "Adapters", {"format": "pt"})
         write_json(unfinished / ADAPTER_CONFIG_FILE, settings)
     return Path(folder)
 

@@ -358,17 +358,22 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
 
     Raises:
         ValueError: if there is something in the folder already.
+        OSError: of the folder, if it cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or an empty one.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = make_random_folder(folder.parent)
+    unfinished: Path | None = None
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = make_random_folder(folder.parent)
         yield unfinished
         if folder.exists():
             folder.rmdir()
         rename_path(unfinished, folder)
-    except BaseException:
-        remove_path(unfinished)
+    except BaseException as error:
+        if unfinished is not None:
+            remove_path(unfinished)
+        if isinstance(error, OSError) and error.filename:  # a name that nobody has seen
+            raise OSError(error.errno, error.strerror, str(folder)) from error
         raise
     fsync_path(folder.parent)

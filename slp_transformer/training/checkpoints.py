@@ -33,7 +33,6 @@ from torch import nn
 from slp_transformer._internal.argument_checks import is_all_finite
 from slp_transformer._internal.atomic_write import (
     NotSyncedError,
-    apply_umask,
     error_message,
     fsync_path,
     make_random_folder,
@@ -42,10 +41,9 @@ from slp_transformer._internal.atomic_write import (
 )
 from slp_transformer._internal.checksums import file_crc32
 from slp_transformer._internal.docs_sections import see
-from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
-from slp_transformer._internal.tensor_files import open_tensors, safetensors_error_class
+from slp_transformer._internal.tensor_files import _write_tensors, open_tensors
 from slp_transformer.config import TransformerConfig
 from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.scaling_laws import count_parameters
@@ -139,7 +137,7 @@ def save_checkpoint(
         checksums = {path.name: file_crc32(path) for path in paths}
         write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes, checksums)))
         rename_path(temp, target)
-    except (OSError, RuntimeError, safetensors_error_class()) as error:
+    except (OSError, RuntimeError) as error:
         if temp is not None:
             remove_path(temp)
         kept = f"{earlier[-1].name} was kept" if earlier else "there is no earlier one"
@@ -161,10 +159,8 @@ def save_checkpoint(
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write tensors to a file, and flush it to the disk."""
-    save_file = import_extra("safetensors.torch", "Checkpoints").save_file
-    save_file({name: x.detach().cpu().contiguous() for name, x in tensors.items()}, path)
-    apply_umask(path)
-    fsync_path(path)
+    whole = {name: x.detach().cpu().contiguous() for name, x in tensors.items()}
+    _write_tensors(path, whole, "Checkpoints")
 
 
 def deduplicated_state_dict(model: nn.Module) -> dict[str, Tensor]:

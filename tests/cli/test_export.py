@@ -1,6 +1,8 @@
 """A run becomes a folder that transformers opens; a published model is tuned and handed on."""
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from commands import SMALL, fine, output, refused, result
 from foreign import MODELS, foreign
 from peft import AutoPeftModelForCausalLM, LoraConfig, get_peft_model
 from published_tokenizers import TEXT, V, make_tokenizer
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from slp_transformer.cli import main
@@ -17,6 +20,7 @@ from slp_transformer.tasks.saved_runs import load_tokenizer_of
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import checkpoint_folder, load_lora_base
 
+FULL = "No space left on device"
 GREEDY = ["--prompt", "The quick", "--max-new-tokens", "9", "--temperature", "0"]
 TUNE = ["train", "text", "fox.txt", "--init-from", "model", "--sequence-length", "13"]
 TUNE += ["--learning-rate", "0.05", *SMALL[8:]]
@@ -72,6 +76,30 @@ def test_a_run_becomes_a_folder_that_transformers_opens(run, at, capsys):
         path.name for path in Path("exported").iterdir()
     } <= ({"tokenizer_config.json"} if run != "mine" else set())
     assert "already" in refused(capsys, "export", run, "exported")
+
+
+@pytest.mark.usefixtures("at")
+@pytest.mark.parametrize("words", [["mine"], ["tuned", "--adapter"]])
+def test_a_full_disk_is_one_sentence_and_no_folder(words, monkeypatch, capsys):
+    def fill_disk(tensors, path, metadata=None):
+        raise SafetensorError(f"Error while serializing: I/O error: {FULL} (os error 28)")
+
+    monkeypatch.setattr("safetensors.torch.save_file", fill_disk)
+    before = sorted(Path().iterdir())
+    run, *flags = words
+    said = refused(capsys, "export", run, "exported", *flags)
+    assert said.endswith(f"exported could not be read or written: {FULL}.")
+    assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.usefixtures("at")
+def test_a_place_where_nothing_can_be_made_is_named_as_it_was_given(monkeypatch, capsys):
+    def refuse(parent):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(parent / ".random"))
+
+    monkeypatch.setattr("slp_transformer.modern.pretrained.make_random_folder", refuse)
+    said = refused(capsys, "export", "mine", "exported")
+    assert said.endswith("exported could not be read or written: Permission denied.")
 
 
 @pytest.mark.slow

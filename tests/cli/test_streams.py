@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,11 @@ from commands import SENTENCE, SMALL, fine, refused
 from own_process import OWN
 from sampled import mostly_slow
 
+from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.cli import main
+from slp_transformer.cli.parsing import parse_flags
+from slp_transformer.guitar.commands.song_options import TabOptions
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX closes streams")
 TAB = "e|-1-2-|\nB|-----|\nG|-----|\nD|-----|\nA|-----|\nE|-----|\n"
@@ -63,6 +67,22 @@ def test_a_closed_or_full_stream_is_no_traceback(words, code, says):
     assert re.search(says, ended.stderr)
 
 
+@POSIX
+@pytest.mark.usefixtures("at")
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("causal_mask >/dev/full", 2, "check: standard output: No space left on device.\n"),
+        ("nothing >&- 2>/dev/full", 2, ""),
+    ],
+)
+def test_checks_end_in_a_sentence_if_nothing_can_be_printed(words, code, says):
+    if not Path("/dev/full").exists():
+        pytest.skip("only Linux has a device that is always full")
+    ended = shell(f'"{sys.executable}" -m slp_transformer.check {words}')
+    assert (ended.returncode, ended.stderr) == (code, says)
+
+
 @pytest.mark.slow
 @POSIX
 @pytest.mark.usefixtures("at")
@@ -91,6 +111,67 @@ def test_training_goes_on_when_nothing_can_be_printed_to_stderr(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Full())
     assert main([word for word in TRAIN if word != "--quiet"]) == 0
     assert Path("run/step-00000004").is_dir()
+
+
+@POSIX
+def test_a_current_folder_that_was_deleted_is_told_before_pytorch_is_loaded(
+    tmp_path, monkeypatch, capsys
+):
+    """Where Intel's library is part of PyTorch, that would end the process."""
+    (tmp_path / "own.txt").write_text(SENTENCE * 40, encoding="utf-8")
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    words = ["train", "text", str(tmp_path / "own.txt"), "--out-dir", str(tmp_path / "run")]
+    assert "The current folder was deleted" in refused(capsys, *words)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("stated", "used"), [("1", 20), ("19", 20), ("20", 20), ("90", 90)])
+def test_help_is_laid_out_for_twenty_columns_at_least(stated, used, monkeypatch):
+    """Tyro tries for ever to lay it out for a few."""
+    seen = []
+    monkeypatch.setenv("COLUMNS", stated)
+    monkeypatch.setattr("tyro.cli", lambda *_, **__: seen.append(shutil.get_terminal_size()[0]))
+    parse_flags(TabOptions, "tab", ["a.tab"])
+    assert seen == [used] and os.environ["COLUMNS"] == stated
+
+
+@pytest.mark.usefixtures("at")
+def test_too_little_memory_to_load_pytorch_is_told(monkeypatch, capsys):
+    def load(name):
+        raise ImportError("libtorch_cpu.so: failed to map segment", name="torch._C")
+
+    monkeypatch.setattr("slp_transformer.cli.import_object", lambda *_: load)
+    assert "not enough memory to load PyTorch" in refused(capsys, "tab", "a.tab")
+
+
+@pytest.mark.usefixtures("at")
+def test_a_tab_that_needs_more_memory_is_not_told_of_models(monkeypatch, capsys):
+    def fill(options):
+        raise MemoryError
+
+    monkeypatch.setattr("slp_transformer.cli.import_object", lambda *_: fill)
+    said = refused(capsys, "tab", "a.tab")
+    assert "not enough memory" in said and "--batch-size" not in said
+
+
+def test_a_library_that_is_there_and_cannot_be_loaded_is_not_to_be_installed(monkeypatch):
+    def load(module):
+        raise ImportError("libx.so: failed to map segment", name=module)
+
+    monkeypatch.setattr("importlib.import_module", load)
+    with pytest.raises(ImportError, match="need safetensors, which cannot be loaded: libx.so"):
+        import_extra("safetensors.torch", "Checkpoints")
+
+
+@pytest.mark.usefixtures("at")
+def test_a_limit_of_processes_is_named(monkeypatch, capsys):
+    def start(options):
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr("slp_transformer.cli.import_object", lambda *_: start)
+    assert "No further process or thread could be started: " in refused(capsys, "tab", "a.tab")
 
 
 def test_control_characters_are_shown_as_json_writes_them():

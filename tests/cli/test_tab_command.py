@@ -1,16 +1,23 @@
 """`slp-transformer tab`: pitches in, tab that can be played out."""
 
+import gc
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
 from commands import fine, refused
+from guitar_pieces import event, timed
 from own_process import python
 
+from slp_transformer._internal import atomic_write
 from slp_transformer.guitar import read_tab_file
+from slp_transformer.guitar.commands import convert
 from slp_transformer.guitar.commands.song_options import TabOptions
 from slp_transformer.guitar.commands.tab import make_fingering_options
 from slp_transformer.guitar.fingering.hand_model import HandModel
+from slp_transformer.guitar.formats import registry
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
@@ -312,6 +319,55 @@ def test_convert_keeps_all_and_lists_what_the_file_cannot_hold(tmp_path, capsys)
     ((open_strings,), _) = read_any_tab_file(tmp_path / "d.musicxml")
     assert open_strings.tuning == Tuning(tuple(pitch + 2 for pitch in guitar.open_pitches))
     assert [e.notes for e in open_strings.iter_events()] == [(Note(6, 12),)]
+
+
+def test_a_command_looks_for_cycles_seldom_and_then_as_before(song, tmp_path, monkeypatch, capsys):
+    """Python would walk through a piece's notes again and again, which are in none."""
+    before, during = gc.get_threshold(), []
+
+    def write(*words, **flags):
+        during.append(gc.get_threshold())
+        write_tab(*words, **flags)
+
+    monkeypatch.setattr(convert, "write_tab", write)
+    fine("convert", str(song), "-o", str(tmp_path / "song.musicxml"))
+    refused(capsys, "convert", str(song), "-o", str(tmp_path / "song.pdf"))
+    assert during[0][0] >= 100_000 and gc.get_threshold() == before
+    gc.set_threshold(0)  # off stays off
+    try:
+        fine("convert", str(song), "-o", str(tmp_path / "song.musicxml"))
+        assert during[1][0] == 0 and gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
+@pytest.mark.parametrize("command", ["tab", "convert"])
+def test_a_pipe_is_written_to_and_not_waited_for(command, song, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(atomic_write, "_READER_SECONDS", 0.0)
+    pipe = tmp_path / "pipe.mid"
+    os.mkfifo(pipe)
+    words = [command, str(song), "-o", str(pipe)]
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits for a reader"))
+    signal.alarm(60)
+    try:
+        assert "pipe.mid could not be read or written: nobody reads" in refused(capsys, *words)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    fine(*words)
+    assert os.read(reader, 1 << 16).startswith(b"MThd")
+    os.close(reader)
+
+
+def test_what_a_umask_hides_is_not_read_back(tmp_path, monkeypatch):
+    out = tmp_path / "song.mid"
+    monkeypatch.setattr(registry.os, "access", lambda path, mode: path != out)
+    monkeypatch.setattr(registry, "read_any_tab_file", lambda *_: pytest.fail("it was read"))
+    tabs = [timed(Bar(4, (event(0, (1, 3), durations=(4,)),), (4, 4), 90), unit=1)]
+    write_tab(tabs[0], out)
+    assert registry.find_losses(tabs, out) == []
 
 
 def test_convert_takes_the_tracks_that_are_asked_for(tmp_path, capsys):

@@ -27,6 +27,7 @@ from slp_transformer.data.text_corpus import (
     choose_val_ranges,
     describe_ranges,
     gaps_between,
+    temporary_working_dir,
 )
 from slp_transformer.data.token_file import TokenStore
 
@@ -241,3 +242,10 @@ def test_empty_standard_input_is_an_error(monkeypatch, tmp_path):
         with pytest.raises(ValueError, match="Standard input is empty: pipe text"):
             prepare_corpus("-", output_dir=folder)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_written_is_named_by_the_folder_and_not_by_a_random_name(tmp_path):
+    folder = tmp_path / "tokens"
+    with pytest.raises(FileNotFoundError) as caught, temporary_working_dir(folder) as work:
+        (work / "none" / "all.npy").write_bytes(b"")
+    assert caught.value.filename == str(folder) and not folder.exists()

@@ -1,6 +1,7 @@
 """One kind of file into another and back, and files of programs that are not ours."""
 
 import random
+import re
 import shutil
 import zipfile
 from dataclasses import replace
@@ -15,6 +16,7 @@ from slp_transformer.guitar.formats import gpif, registry
 from slp_transformer.guitar.formats.registry import describe_losses
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Tab, Technique
+from slp_transformer.guitar.techniques import TECHNIQUES
 
 NOT_HELD = {
     each.suffixes[0]: set(each.cannot_hold)
@@ -81,6 +83,33 @@ def test_losses_are_named_with_their_number():
     moved = timed(Bar(4, (event(0, (2, 8), durations=(2,)),), (4, 4)), unit=1)
     assert describe_losses([after], [moved]) == ["1 notes"]
     assert describe_losses([after, after], [after]) == ["2 tracks, but 1"]
+
+
+def test_techniques_stand_in_one_order_in_every_process():
+    """Sets of words have another order in each."""
+    kinds = [kind for kind in TECHNIQUES if kind not in ("hammer", "pull", "slide", "dead")]
+    marks = (tuple(Technique(kind, 2 * (kind == "bend")) for kind in kinds),)
+    full = replace(event(0, (1, 3), durations=(4,)), techniques=marks)
+    before = timed(Bar(4, (full,), (4, 4), 90), unit=1)
+    written = registry.FORMATS["MusicXML"].writer(before)
+    signs = "accent strong-accent staccato vibrato palm.mute tap slap pop".split()
+    found = re.findall(r"<([\w-]+) />|<other-technical>(.*)<", written)
+    in_order = [kind.replace(" ", ".") for pair in found for kind in pair]
+    assert [each for each in in_order if each in signs[:3]] == signs[:3]
+    others = [each for each in in_order if each in signs[3:]]
+    assert others == ["vibrato", "palm.mute", "tap", "slap", "pop"]
+    plain = replace(before, bars=(replace(before.bars[0], events=(event(0, (1, 3)),)),))
+    lost = [each.partition(" ")[2] for each in describe_losses([before], [plain])]
+    assert lost == [TECHNIQUES[kind].plural for kind in kinds]
+
+
+def test_of_two_ways_to_strike_guitar_pro_has_always_the_same(tmp_path):
+    kinds = ("tap", "slap", "pop")
+    full = replace(event(0, (1, 3), durations=(4,)), techniques=(tuple(map(Technique, kinds)),))
+    path = tmp_path / "a.gp5"
+    registry.write_tab(timed(Bar(4, (full,), (4, 4), 90), unit=1), path)
+    ((read,), _) = registry.read_any_tab_file(path)
+    assert read.bars[0].events[0].techniques == ((Technique("pop"),),)
 
 
 def test_tracks_with_other_bars_cannot_play_together(tmp_path):

@@ -343,7 +343,7 @@ def _build_note(tied_note: TiedNote, beat: Any, version: int, gp: ModuleType) ->
         beat, value=fret, string=string, type=kind if tied_note.is_struck else gp.NoteType.tie
     )
     values = {"slide": [gp.SlideType.shiftSlideTo], "harmonic": gp.NaturalHarmonic()}
-    for kind in sizes.keys() | ({"hammer"} if "pull" in sizes else set()):
+    for kind in [*sizes, *(["hammer"] if "pull" in sizes else [])]:
         signs = TECHNIQUES[kind]
         if signs.guitar_pro and version >= signs.since_guitar_pro:
             path, _, name = signs.guitar_pro[0].partition("=")

@@ -36,23 +36,22 @@ from slp_transformer.guitar.tab import ReadProblem, Tab, Technique
 from slp_transformer.guitar.techniques import TECHNIQUES
 from slp_transformer.guitar.theory import PITCH_CLASS_OF_LETTER
 
-TECHNICAL = "notations/technical"
-FRET = f"{TECHNICAL}[string][fret]"
-TIED = "notations/tied[@type='stop']"
+# An innermost tag, and the path to it. To search for a path takes long, and few notes have the tag.
+_TIES = (("tie", "tie[@type='stop']"), ("tied", "notations/tied[@type='stop']"))
 LEFT_OUT = {
-    "trills": "notations/ornaments/trill-mark",
-    "marks of tremolo picking": "notations/ornaments/tremolo",
-    "strokes": "notations/arpeggiate",
-    "moves of the whammy bar": "notations/technical/bend/with-bar",
+    "trill-mark": ("trills", "notations/ornaments/trill-mark"),
+    "tremolo": ("marks of tremolo picking", "notations/ornaments/tremolo"),
+    "arpeggiate": ("strokes", "notations/arpeggiate"),
+    "with-bar": ("moves of the whammy bar", "notations/technical/bend/with-bar"),
 }
 """What a note has that no tab has."""
-# Each path of a technique, after the innermost tag in it: most notes have none of these.
 _TECHNIQUE_PATHS = [
     (found[1], kind, path)
     for kind, signs in TECHNIQUES.items()
     for path in signs.musicxml
     if (found := re.search(r"([\w-]+)(?:\[@[^]]*]|='[^']*'])?$", path))
 ]
+_TECHNIQUE_TAGS = {"bend-alter", *(tag for tag, _, _ in _TECHNIQUE_PATHS)}
 QUARTERS_OF_BEAT = {"maxima": 32.0, "long": 16.0, "breve": 8.0}
 QUARTERS_OF_BEAT |= {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
 QUARTERS_OF_BEAT |= {"16th": 1 / 4, "32nd": 1 / 8, "64th": 1 / 16, "128th": 1 / 32, "256th": 1 / 64}
@@ -79,9 +78,7 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         max_notes = max_notes_of_file(len(content))
         if content.startswith(b"PK"):
             container = parse_xml(read_zip_member(content, "META-INF/container.xml", 1 << 16))
-            name = next(
-                each.get("full-path", "") for each in container.iter() if each.get("full-path")
-            )
+            name = next(filter(None, (each.get("full-path") for each in container.iter())))
             content = read_zip_member(content, name, max_bytes)
         root = parse_xml(content)
         if root.tag == "score-timewise":
@@ -150,12 +147,16 @@ def _make_partwise_in_place(root: ET.Element) -> None:
 
 
 class _PlacedNote(NamedTuple):
-    """A note with its bar, from 0, its place in it, and how far it sounds above what is written."""
+    """A note, and what was found in it already."""
 
-    bar_index: int
-    begin: Fraction
+    bar_index: int  # from 0
+    begin: Fraction  # its place in the bar
     length: Fraction
-    half_steps: int
+    half_steps: int  # how far it sounds above what is written
+    staff: str
+    has_tie: bool  # to the note before
+    place: tuple[str, str] | None  # string and fret as they are written, if it has both
+    tags: set[str]  # of what may say how it is played
     element: ET.Element
 
 
@@ -238,15 +239,18 @@ class _PartReader:
             self.builder.record_omission("notes without a pitch are left out", number)
             return
         tags = {each.tag for each in element.iter()}
-        for what, path in LEFT_OUT.items():
-            if path.rpartition("/")[2] in tags and element.find(path) is not None:
+        for tag, (what, path) in LEFT_OUT.items():
+            if tag in tags and element.find(path) is not None:
                 self.builder.record_omission(f"{what} are left out", number)
-        if float(element.findtext("pitch/alter") or 0) % 1:
+        if "alter" in tags and float(element.findtext("pitch/alter") or 0) % 1:
             self.builder.record_omission("microtones are rounded to half steps", number)
-        has_string = "string" in tags and element.find(f"{TECHNICAL}/string") is not None
-        if has_string and element.find(FRET) is None:
+        has_string, place = _read_place(element) if "string" in tags else (False, None)
+        if has_string and place is None:
             self.builder.record_omission("strings without a fret are left out", number)
-        self.notes.append(_PlacedNote(number - 1, begin, length, self.half_steps, element))
+        has_tie = any(tag in tags and element.find(path) is not None for tag, path in _TIES)
+        marks = _TECHNIQUE_TAGS & tags
+        where = number - 1, begin, length, self.half_steps, staff
+        self.notes.append(_PlacedNote(*where, has_tie, place, marks, element))
 
     def read_attributes(self, attributes: ET.Element) -> None:
         """Read what a measure says of those that follow.
@@ -272,12 +276,8 @@ class _PartReader:
                     elif kind == "TAB":
                         self.tab_staff = staff
                 case "measure-style" if (sign := element.find("measure-repeat")) is not None:
-                    count = (
-                        int(parse_exact_number(sign.text or "1"))
-                        if sign.get("type") == "start"
-                        else 0
-                    )
-                    self.bars_back = min(max(count, 0), MAX_NOTES)
+                    text = (sign.text or "1") if sign.get("type") == "start" else "0"
+                    self.bars_back = min(max(int(parse_exact_number(text)), 0), MAX_NOTES)
                 case "staff-details":
                     self.capo = int(element.findtext("capo") or self.capo)
                     lines = self.tunings.setdefault(element.get("number", "1"), {})
@@ -294,36 +294,32 @@ class _PartReader:
         if is_drums or not (self.notes or stated):
             self.builder.reason_left_out = "it is drums" if is_drums else "it is empty"
             return self.builder
-        fretted = [each for each in self.notes if each.element.find(FRET) is not None]
-        staves = {each.element.findtext("staff", "1") for each in fretted}
+        fretted = [each for each in self.notes if each.place is not None]
+        staves = {each.staff for each in fretted}
         if self.tab_staff in staves:  # the others have the same in notation
-            fretted = [
-                each for each in fretted if each.element.findtext("staff", "1") == self.tab_staff
-            ]
+            fretted = [each for each in fretted if each.staff == self.tab_staff]
         notes = fretted or self.notes
-        left = sum(n.element.findtext("staff", "1") in staves for n in self.notes) - len(notes)
+        left = sum(each.staff in staves for each in self.notes) - len(notes)
         if fretted and left > 0 and self.tab_staff not in staves:
             self.builder.record_omission("notes without a string are left out", count=left)
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         first_voice: str | None = None
         open_pitches: dict[int, int] = {}
         last_pitches: dict[tuple[int, int], int] = {}  # by voice and string
-        for index, begin, duration, half_steps, element in notes:
+        for index, begin, length, half_steps, _, has_tie, place, tags, element in notes:
             onset = starts[index] + begin
             pitch = _read_pitch(element.find("pitch")) + half_steps
             note = Note(0, pitch)
-            if fretted:
-                places = (element.findtext(f"{TECHNICAL}/{tag}", "") for tag in Note._fields)
-                note = Note(*map(int, places))
+            if fretted and place:
+                note = Note(*map(int, place))
                 open_pitches.setdefault(note.string, pitch - note.fret - self.capo)
             voice = element.findtext("voice", "1")
             first_voice = voice if first_voice is None else first_voice
             number = 1 if voice == first_voice else 2
-            event = NoteEvent(onset, duration, note, _read_techniques(element), number)
-            ties = (element.find(path) for path in ("tie[@type='stop']", TIED))
+            techniques = _read_techniques(element, tags) if tags else set()
+            event = NoteEvent(onset, length, note, techniques, number)
             is_same = last_pitches.get((number, note.string), pitch) == pitch or not fretted
             last_pitches[number, note.string] = pitch
-            has_tie = any(tie is not None for tie in ties)
             self.builder.add_note(event, is_tied=has_tie and is_same)
         for number, bars_back in self.repeated:
             self.builder.copy_earlier_bars(number, bars_back)
@@ -336,9 +332,19 @@ class _PartReader:
         return self.builder
 
 
-def _read_techniques(note: ET.Element) -> set[Technique]:
-    """Return the ways in which a note is played."""
-    tags = {each.tag for each in note.iter()}
+def _read_place(note: ET.Element) -> tuple[bool, tuple[str, str] | None]:
+    """Return whether a note has a string; and string and fret, if it has both in one place."""
+    groups = [each for part in note.findall("notations") for each in part.findall("technical")]
+    strings = [group.findtext("string") for group in groups]
+    frets = [group.findtext("fret") for group in groups]
+    string = next((text for text in strings if text is not None), None)
+    fret = next((text for text in frets if text is not None), None)
+    has_both = any(None not in pair for pair in zip(strings, frets, strict=True))
+    return string is not None, (string or "", fret or "") if has_both else None
+
+
+def _read_techniques(note: ET.Element, tags: set[str]) -> set[Technique]:
+    """Return the ways in which a note is played that has these tags in it."""
     techniques = {
         Technique(kind)
         for tag, kind, path in _TECHNIQUE_PATHS

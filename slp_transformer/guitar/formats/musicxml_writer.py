@@ -93,6 +93,9 @@ class _MusicXmlWriter:
         beats = [beat for measure in measures for voice in measure.voices for beat in voice]
         self.divisions = lcm(*(beat.note_value.duration_quarters.denominator for beat in beats))
         self.open_spanners: set[tuple[int, str]] = set()  # slurs and slides, by string
+        # Elements that are in many notes, never as the last: those of a pitch, and of a length.
+        self.pitches: dict[int, ET.Element] = {}
+        self.lengths: dict[tuple[NoteValue, int], list[ET.Element]] = {}
 
     def part_element(self, name: str) -> ET.Element:
         """Return the part with all measures."""
@@ -169,37 +172,42 @@ class _MusicXmlWriter:
 
     def note_elements(self, beat: Beat, voice: int) -> list[ET.Element]:
         """Return one element for each note of a beat, the lowest first, or a rest."""
-        value = beat.note_value
-        duration = _make_element("duration", self.to_divisions(value))
+        if not beat.notes:
+            length = self.length_elements(beat.note_value, voice)
+            return [_make_element("note", _make_element("rest"), *length)]
+        kind = beat.note_value, voice
+        if kind not in self.lengths:
+            self.lengths[kind] = self.length_elements(*kind)
+        duration, *length = self.lengths[kind]
+        notes: list[ET.Element] = []
+        for tied in reversed(beat.notes):
+            pitch = self.tuning.pitch_of(tied.tab_note.note)
+            if pitch not in self.pitches:
+                self.pitches[pitch] = _make_element("pitch", *_pitch_elements(pitch))
+            chord = [_make_element("chord")] if notes else []
+            ties = [_make_element("tie", type=kind) for kind in _tie_types(tied)]
+            content = [*chord, self.pitches[pitch], duration, *ties, *length]
+            dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
+            if any(technique.kind == "ghost" for technique in tied.techniques):
+                head = _make_element("notehead", "x" if dead else "normal", parentheses="yes")
+                content.append(head)
+            elif dead:
+                content.append(_make_element("notehead", "x"))
+            notes.append(_make_element("note", *content, self.notations_element(tied)))
+        return notes
+
+    def length_elements(self, value: NoteValue, voice: int) -> list[ET.Element]:
+        """Return what says how long a note is, in the order of a note's elements."""
         actual = _make_element("actual-notes", value.tuplet_notes)
         normal = _make_element("normal-notes", value.tuplet_time)
         tuplet = _make_element("time-modification", actual, normal)
-        length = [
+        return [
+            _make_element("duration", self.to_divisions(value)),
             _make_element("voice", voice),
             _make_element("type", NOTE_TYPE_NAMES[value.denominator]),
             *[_make_element("dot")] * value.is_dotted,
             *[tuplet] * (value.tuplet_notes > 1),
         ]
-        if not beat.notes:
-            return [_make_element("note", _make_element("rest"), duration, *length)]
-        notes: list[ET.Element] = []
-        for tied in reversed(beat.notes):
-            pitch = self.tuning.pitch_of(tied.tab_note.note)
-            chord = [_make_element("chord")] if notes else []
-            ties = [_make_element("tie", type=kind) for kind in _tie_types(tied)]
-            dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
-            head = [_make_element("notehead", "x")] if dead else []
-            if any(technique.kind == "ghost" for technique in tied.techniques):
-                head = [_make_element("notehead", "x" if dead else "normal", parentheses="yes")]
-            content = [
-                *chord,
-                _make_element("pitch", *_pitch_elements(pitch)),
-                duration,
-                *ties,
-                *length,
-            ]
-            notes.append(_make_element("note", *content, *head, self.notations_element(tied)))
-        return notes
 
     def notations_element(self, tied: TiedNote) -> ET.Element:
         """Return the ties, string and fret, and techniques of a note."""
@@ -217,7 +225,7 @@ class _MusicXmlWriter:
         if "harmonic" in sizes:
             technical.append(_make_element("harmonic", _make_element("natural")))
         articulations = []
-        for kind in sizes.keys() - {"bend", "harmonic"}:
+        for kind in [kind for kind in sizes if kind not in ("bend", "harmonic")]:
             path = next(iter(TECHNIQUES[kind].musicxml), "")
             if found := re.fullmatch(r"notations/technical/\[other-technical='(.*)'\]", path):
                 technical.append(_make_element("other-technical", found[1]))

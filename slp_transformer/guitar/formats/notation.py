@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise, zip_longest
 from math import lcm
 from operator import itemgetter
@@ -52,8 +52,14 @@ class NoteValue(NamedTuple):
     @property
     def duration_quarters(self) -> Fraction:
         """Return the duration in quarter notes."""
-        plain = Fraction(4 * self.tuplet_time, self.denominator * self.tuplet_notes)
-        return plain * 3 / 2 if self.is_dotted else plain
+        return _duration_quarters(*self)
+
+
+@lru_cache(maxsize=1024)
+def _duration_quarters(denominator: int, is_dotted: bool, notes: int, time: int) -> Fraction:
+    """Return the duration of a note value with these attributes."""
+    plain = Fraction(4 * time, denominator * notes)
+    return plain * 3 / 2 if is_dotted else plain
 
 
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64)
@@ -82,6 +88,8 @@ class TiedNote(NamedTuple):
     @property
     def techniques(self) -> tuple[Technique, ...]:
         """Techniques marked here: where the note ends if they lead to the next, or is struck."""
+        if not self.tab_note.techniques:  # as of most notes
+            return ()
         return tuple(
             technique
             for technique in self.tab_note.techniques
@@ -137,7 +145,8 @@ def with_durations_filled(tab: Tab) -> Tab:
         for each in event.tab_notes():
             usual = min(nexts.get(each.voice, end), start + bar.steps) - now
             most = strings.get(each.note.string, end) - now
-            notes.append(each._replace(duration_steps=min(each.duration_steps or usual, most)))
+            length = min(each.duration_steps or usual, most)
+            notes.append(TabNote(each.note, length, each.techniques, each.voice))
         strings |= {each.note.string: now for each in notes}
         nexts |= {each.voice: now for each in notes}
         events.append(Event.from_notes(event.step, notes))
@@ -183,7 +192,7 @@ def _arrange_voices(tab: Tab, num_voices: int) -> Tab:
             is_held = num_voices > 1 and bool(above) and all(above) and now >= busy_until
             if is_held:
                 busy_until = end
-            notes.append(each._replace(voice=2 if is_held else 1))
+            notes.append(TabNote(*each[:3], voice=2 if is_held else 1))
         events.append(Event.from_notes(event.step, notes))
     return move_first_basses(tab.with_events(events))
 
@@ -199,10 +208,12 @@ def move_first_basses(tab: Tab) -> Tab:
                 basses[start] = min(string, basses.get(start, string))
     events = []
     for start, _, event in tab.iter_placed_events():
+        if event.step or start not in basses:
+            events.append(event)
+            continue
         notes = list(event.tab_notes())
         lowest = notes[0]
-        is_bass = start in basses and lowest.note.string >= basses[start]
-        if event.step == 0 and is_bass and lowest.voice == 1:
+        if lowest.note.string >= basses[start] and lowest.voice == 1:
             after = bisect_left(busy, (start, start))
             is_free = after == len(busy) or busy[after][0] >= start + lowest.duration_steps
             if is_free and (after == 0 or busy[after - 1][1] <= start):

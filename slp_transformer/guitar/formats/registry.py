@@ -1,6 +1,7 @@
 """The kinds of files that hold guitar music: one table, one way in and out, and what is lost."""
 
 import contextlib
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -290,15 +291,17 @@ NOTES = ("notes", "dead notes")
 def find_losses(tabs: Sequence[Tab], path: str | Path) -> list[str]:
     """Return what of some tabs is not in the file that they were written to.
 
-    The file is read back wherever its kind is read: what stands in it counts, not what should.
+    The file is read back wherever its kind is read: what stands in it counts, not what should. What
+    was written to a pipe is gone, and what a umask hides cannot be read.
 
     Raises:
         ValueError: if it cannot be read.
     """
     found = find_format(path)
     is_silent = not any(event.sounding_notes() for tab in tabs for event in tab.iter_events())
-    read = None
-    if found is None or found.reader is not None:
+    read, path = None, Path(path)
+    is_hidden = path.exists() and not (path.is_file() and os.access(path, os.R_OK))
+    if found is None or found.reader is not None and not is_hidden:
         try:
             read = read_any_tab_file(path)[0]
         except ValueError:
@@ -401,5 +404,6 @@ def _iter_details(tab: Tab, has_strings: bool, unit: int) -> Iterator[tuple[str,
                 yield "lengths of notes", place, length * parts
                 if voice == 2:
                     yield "marks of a second voice", place, None
-                for kind in kinds.keys() - {"dead"}:
-                    yield TECHNIQUES[kind].plural, place, kinds[kind]
+                for kind, size in kinds.items():
+                    if kind != "dead":
+                        yield TECHNIQUES[kind].plural, place, size
