@@ -166,6 +166,9 @@ SAMPLING = Choices(
 LENGTH_PENALTY: Range = (lambda alpha: abs(alpha) <= 10, "a number from -10 to 10")
 """The power of a length in a beam's score; what is beyond says nothing, and overflows."""
 
+NUM_BEAMS: Range = (lambda n: is_integer(n) and 1 <= n <= 1000, "a whole number from 1 to 1,000")
+"""The width of a beam, which takes its multiple of time and memory; who searches takes 4 to 100."""
+
 
 def check_sampling_option(**value: Any) -> None:
     """Refuse a value that one of the equations has no meaning for.

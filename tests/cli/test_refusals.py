@@ -272,6 +272,8 @@ def test_a_library_for_the_output_is_named_before_any_work(check, monkeypatch):
     (["pairs", "--max-new-tokens", "9"], "--max-new-tokens has no effect"),
     (["pairs", "--top-k", "9"], "--top-k has no effect here: a translation ends by itself"),
     (["pairs", "fox.txt"], "--target"),
+    (["pairs", "--num-beams", "0"], "--num-beams must be a whole number from 1 to 1,000, not 0"),
+    (["pairs", "--num-beams", "1001"], "--num-beams must be a whole number from 1 to 1,000"),
 )
 def test_evaluate(words, sentence, check):
     check(sentence, "evaluate", *words)
@@ -280,7 +282,9 @@ def test_evaluate(words, sentence, check):
 @table(
     (["text", "five"], "text does not translate"),
     (["pairs", "five", "five " * 40], "Line 2 has 41 tokens"),
-    (["pairs", "x", "--num-beams", "0"], "--num-beams must be 1 or more"),
+    (["pairs", "x", "--num-beams", "0"], "--num-beams must be a whole number from 1 to 1,000"),
+    (["pairs", "x", "--num-beams", "1001"], "--num-beams must be a whole number from 1 to 1,000"),
+    (["pairs", "x", "--n-best", "1001"], "--n-best must be a whole number from 1 to 1,000"),
     (["pairs", "x", "--length-penalty", "nan"], "--length-penalty must be a number from -10 to 10"),
     (["pairs", "x", "--length-penalty", "1e6"], "--length-penalty must be a number from -10 to 10"),
     (["pairs", "x", "--num-beams", "2", "--n-best", "3"], "give --num-beams 3"),
