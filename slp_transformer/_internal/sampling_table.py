@@ -163,6 +163,9 @@ SAMPLING = Choices(
 """The options by name; another package adds its own with `SAMPLING.add`."""
 
 
+NUM_WRITTEN: Range = (lambda n: 1 <= n <= 10**6, "from 1 to 1,000,000")
+"""Texts that a command writes, and tokens of each: all of them are in memory."""
+
 LENGTH_PENALTY: Range = (lambda alpha: abs(alpha) <= 10, "a number from -10 to 10")
 """The power of a length in a beam's score; what is beyond says nothing, and overflows."""
 

@@ -358,17 +358,23 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
 
     Raises:
         ValueError: if there is something in the folder already.
+        OSError: of the folder, under its own name, if it cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or an empty one.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = make_random_folder(folder.parent)
     try:
-        yield unfinished
-        if folder.exists():
-            folder.rmdir()
-        rename_path(unfinished, folder)
-    except BaseException:
-        remove_path(unfinished)
-        raise
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = make_random_folder(folder.parent)
+        try:
+            yield unfinished
+            if folder.exists():
+                folder.rmdir()
+            rename_path(unfinished, folder)
+        except BaseException:
+            remove_path(unfinished)
+            raise
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(folder)) from error
     fsync_path(folder.parent)
