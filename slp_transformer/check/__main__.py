@@ -119,6 +119,12 @@ def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> in
     if options.what is None or options.what in CHECKS:
         print_checks_and_mistakes([options.what] if options.what else list(CHECKS))
         return 0
+    given = [f"--{name}" for name, value in vars(options).items() if value]
+    given = [flag for flag in given if flag not in ("--what", "--results")]
+    alone = [flag for flag in given if flag in ("--new", "--json", "--gradescope")]
+    if alone and len(given) > 1:
+        other = next(flag for flag in given if flag != alone[0])
+        raise ValueError(f"{alone[0]} has no use for {other}: give one of the two.")
     path = Path(options.what)
     for flag, file in (("--html", options.html), ("--results", options.results)):
         if file is not None and (file == path or file.suffix in FILE_SUFFIXES):

@@ -383,6 +383,14 @@ def test_what_never_ends_is_no_file_to_check(mine, tmp_path, capsys):
             assert f"{name} is a {kind}, not a file." in capsys.readouterr().err
 
 
+def test_a_flag_that_another_leaves_no_use_for_is_refused(mine, tmp_path, capsys):
+    page = ["--html", str(tmp_path / "page.html")]
+    for words in (["--json", *page], ["--json", "--tabs"], ["--new", "--json"]):
+        assert command.main([str(mine), *words]) == 2
+        assert "give one of the two" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
+
+
 def test_what_a_check_knows_is_printed_alone(capsys):
     assert command.main(["lm_head"]) == 0
     said = capsys.readouterr().out
