@@ -12,6 +12,7 @@ from functools import lru_cache
 MAX_JSON_BYTES = 1 << 28  # the JSON of the largest vocabulary is far smaller
 MAX_SIDE_FILE_BYTES = 1 << 24  # what is handed on beside a published tokenizer
 MAX_GZIP_BYTES, MAX_GZIP_RATIO = 1 << 24, 50  # of text in a .gz file, and so many times its size
+MAX_LINE_BYTES = 1 << 20  # of a sentence on standard input, where a line may have no end
 
 # --- Guitar music ---
 MAX_FILE_BYTES = {

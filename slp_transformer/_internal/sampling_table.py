@@ -163,8 +163,14 @@ SAMPLING = Choices(
 """The options by name; another package adds its own with `SAMPLING.add`."""
 
 
+NUM_WRITTEN: Range = (lambda n: 1 <= n <= 10**6, "from 1 to 1,000,000")
+"""Texts that a command writes, and tokens of each: all of them are in memory."""
+
 LENGTH_PENALTY: Range = (lambda alpha: abs(alpha) <= 10, "a number from -10 to 10")
 """The power of a length in a beam's score; what is beyond says nothing, and overflows."""
+
+NUM_BEAMS: Range = (lambda n: is_integer(n) and 1 <= n <= 1000, "a whole number from 1 to 1,000")
+"""The width of a beam, which takes its multiple of time and memory; who searches takes 4 to 100."""
 
 
 def check_sampling_option(**value: Any) -> None:

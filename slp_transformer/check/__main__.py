@@ -42,7 +42,7 @@ from slp_transformer.check.gradescope import read_points, write_results
 from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts, describe_need
 from slp_transformer.check.own_writing import Lesson, begin_text_lesson, describe_sentences
 from slp_transformer.check.progress_page import write_progress_page
-from slp_transformer.check.student_file import read_functions
+from slp_transformer.check.student_file import FILE_SUFFIXES, read_functions
 from slp_transformer.check.verdict import Verdict
 
 NOT_THERE = "not there yet"
@@ -138,7 +138,16 @@ def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> in
     if options.what is None or options.what in CHECKS:
         print_checks_and_mistakes([options.what] if options.what else list(CHECKS))
         return 0
+    given = [f"--{name}" for name, value in vars(options).items() if value]
+    given = [flag for flag in given if flag not in ("--what", "--results")]
+    alone = [flag for flag in given if flag in ("--new", "--json", "--gradescope")]
+    if alone and len(given) > 1:
+        other = next(flag for flag in given if flag != alone[0])
+        raise ValueError(f"{alone[0]} has no use for {other}: give one of the two.")
     path = Path(options.what)
+    for flag, file in (("--html", options.html), ("--results", options.results)):
+        if file is not None and (file == path or file.suffix in FILE_SUFFIXES):
+            raise ValueError(f"{flag} would write over {file}, a script or notebook: name another.")
     if options.new:
         write_template(path)
         print(escape_controls(f"Written to {path}. Fill in a function, and run:"))

@@ -9,7 +9,6 @@ import json
 import os
 import queue
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -27,12 +26,16 @@ import torch
 from slp_transformer.check.answer_codec import decode_answer, to_short_line
 from slp_transformer.check.calling import UnsupportedCall
 from slp_transformer.check.diagnosing import CHECKS, DEFAULT_TIMEOUT_S, AttemptEnded
-from slp_transformer.check.student_file import package_fingerprints
+from slp_transformer.check.student_file import (
+    FILE_SUFFIXES,
+    _read_regular_file,
+    package_fingerprints,
+)
 from slp_transformer.check.timed_run import TimedOut
 from slp_transformer.check.verdict import Verdict
 
 START_S, DEFINE_S, LIMIT_S = 60, 20, 120  # to load PyTorch; for definitions; for a whole file
-MAX_FILE_BYTES, MAX_LINE_BYTES = 32 << 20, 1 << 20
+MAX_LINE_BYTES = 1 << 20
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT")
 ENDS_EARLY = "It ended itself, with code {}, while {}."
 NO_ANSWER = "It sent something that is no answer while {}."
@@ -137,7 +140,7 @@ def report_on_file(path: Path, folder: Path | None = None) -> Report:
     """
     report: Report = {"file": to_short_line(path.name), "right": [], "wrong": {}, "missing": []}
     try:
-        data = _read_file(path)
+        data = _read_regular_file(path, "It")
     except ValueError as error:
         return report | {"error": str(error)}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
@@ -149,31 +152,6 @@ def report_on_file(path: Path, folder: Path | None = None) -> Report:
         finally:
             student.end()
     return report
-
-
-def _read_file(path: Path) -> bytes:
-    """Return what a file holds.
-
-    Raises:
-        ValueError: if it is no file, too large, or cannot be read.
-    """
-    kinds = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            kind = next((name for is_kind, name in kinds.items() if is_kind(mode)), "a device")
-            raise ValueError(f"It is {kind}, not a file.")
-        with open(path, "rb", opener=_open_without_waiting) as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ValueError(f"It cannot be read: {error.strerror}.") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise ValueError(f"It has more than {MAX_FILE_BYTES >> 20} MiB.")
-    return data
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _fill_report(report: Report, student: StudentProcess, name: str, data: bytes) -> None:
@@ -259,7 +237,7 @@ def report_on_class(folder: Path) -> Report:
     Functions that more than half of the files have are missing in the others.
     """
     torch.set_num_threads(1)
-    paths = sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".ipynb"))
+    paths = sorted(p for p in folder.rglob("*") if p.suffix in FILE_SUFFIXES)
     files = [
         report_on_file(path, folder) | {"file": to_short_line(path.relative_to(folder))}
         for path in paths

@@ -3,6 +3,8 @@
 import ast
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
@@ -29,6 +31,8 @@ CALLED_IN_CHAPTERS = {  # where an exercise names its function otherwise
     "without_head": "my_output_without_head",
 }
 MIN_PASTED_STATEMENTS = 3  # shorter solutions are alike whoever writes them
+FILE_SUFFIXES = (".py", ".ipynb")
+MAX_FILE_BYTES = 32 << 20
 PACKAGE = "slp_transformer"
 PASTED_FROM = [(), ("check",), ("interpret",), ("modern",), ("guitar", "checks")]  # folders
 
@@ -162,11 +166,36 @@ def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
     Raises:
         ValueError: if the file cannot be read, is no Python, or fails while it defines things.
     """
+    return run_definitions(parse_file(str(path), _read_regular_file(path, str(path))))
+
+
+def _read_regular_file(path: Path, name: str) -> bytes:
+    """Return what a file holds.
+
+    Args:
+        path: the file.
+        name: what it is called in messages.
+
+    Raises:
+        ValueError: if it is no file, too large, or cannot be read.
+    """
+    kinds = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}
     try:
-        data = path.read_bytes()
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            kind = next((kind for is_kind, kind in kinds.items() if is_kind(mode)), "a device")
+            raise ValueError(f"{name} is {kind}, not a file.")
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
-    return run_definitions(parse_file(str(path), data))
+        raise ValueError(f"{name} cannot be read: {error.strerror}.") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError(f"{name} has more than {MAX_FILE_BYTES >> 20} MiB.")
+    return data
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _describe_failure(path: str, error: BaseException) -> str:

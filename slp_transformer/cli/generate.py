@@ -23,6 +23,7 @@ from slp_transformer.cli.run_options import RunOptions, check_run
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.data_settings import UseAppendAction
 from slp_transformer.tasks.generation_session import (
+    BATCH_SIZE,
     GeneratedText,
     GenerationSession,
     continue_prompts,
@@ -34,7 +35,6 @@ from slp_transformer.tasks.sampling_options import SamplingOptions
 from slp_transformer.tasks.saved_runs import find_task, load_run
 
 FlagsT = TypeVar("FlagsT")
-BATCH_SIZE = 32  # texts that are written at once
 
 
 @dataclass(frozen=True)

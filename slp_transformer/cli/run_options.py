@@ -6,7 +6,7 @@ from pathlib import Path
 from slp_transformer._internal.atomic_write import check_writable_path
 from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer._internal.plugins import Options
-from slp_transformer._internal.sampling_table import LENGTH_PENALTY
+from slp_transformer._internal.sampling_table import LENGTH_PENALTY, NUM_BEAMS, NUM_WRITTEN
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.data_settings import Positional
 from slp_transformer.tasks.saved_runs import find_task
@@ -16,8 +16,8 @@ from slp_transformer.training.run_folder import (
 )
 
 RANGES: dict[str, Range] = {
-    **dict.fromkeys(("max_new_tokens", "num_beams", "n_best"), ((lambda n: n >= 1), "1 or more")),
-    "num_samples": ((lambda n: 1 <= n <= 10**6), "from 1 to 1,000,000"),
+    **dict.fromkeys(("num_samples", "max_new_tokens"), NUM_WRITTEN),
+    **dict.fromkeys(("num_beams", "n_best"), NUM_BEAMS),
     "length_penalty": LENGTH_PENALTY,
     "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
 }

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from slp_transformer._internal.atomic_write import atomic_write, error_message
-from slp_transformer._internal.bounds import MAX_GZIP_BYTES, MAX_GZIP_RATIO
+from slp_transformer._internal.bounds import MAX_GZIP_BYTES, MAX_GZIP_RATIO, MAX_LINE_BYTES
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.signals import read_heeding_signals
 
@@ -303,6 +303,42 @@ def iter_stdin_text() -> Iterator[str]:
     """Yield the pieces of standard input's text, as `iter_decoded_text`."""
     read = partial(read_heeding_signals, sys.stdin.buffer)
     return iter_decoded_text(read, "Standard input")
+
+
+def _iter_stdin_lines() -> Iterator[str]:
+    r"""Yield each line of standard input as soon as it is there, without its "\n" or "\r\n".
+
+    Raises:
+        ValueError: if one is not UTF-8, or longer than `MAX_LINE_BYTES`.
+    """
+    number, line, more = 0, bytearray(), True
+    while more:
+        more = bool(block := read_heeding_signals(sys.stdin.buffer, BLOCK_BYTES))
+        *ended, rest = block.split(b"\n")
+        for piece in ended:
+            yield _decode_line(line + piece, number := number + 1)
+            line.clear()
+        line += rest
+        if len(line) > MAX_LINE_BYTES or (line and not more):
+            yield _decode_line(line, number + 1)
+
+
+def _decode_line(line: bytearray, number: int) -> str:
+    """Return a line of standard input as text.
+
+    Raises:
+        ValueError: as `_iter_stdin_lines`.
+    """
+    if len(line) > MAX_LINE_BYTES:
+        raise ValueError(
+            f"Line {number} of standard input has more than {MAX_LINE_BYTES:,} bytes: end each "
+            "sentence with a line break."
+        )
+    try:
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(encoding_error_message("Standard input", error, number)) from None
+    return text.removesuffix("\r")
 
 
 def iter_file_text(path: Path, on_progress: Callable[[int], Any] | None = None) -> Iterator[str]:

@@ -1,13 +1,14 @@
 """What `generate` is given: parsed, or refused with a sentence."""
 
 from collections.abc import Collection, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from slp_transformer._internal.argument_checks import check_ids
-from slp_transformer._internal.config_checks import check_positive_sizes, is_integer
-from slp_transformer._internal.sampling_table import LENGTH_PENALTY
+from slp_transformer._internal.config_checks import check_positive_sizes, check_ranges, is_integer
+from slp_transformer._internal.sampling_table import LENGTH_PENALTY, NUM_BEAMS
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.session import Model, OnToken, TokenIds
@@ -92,7 +93,7 @@ def check_beam_options(
     sampling: Collection[str],
     on_token: OnToken | None,
 ) -> None:
-    """Refuse sizes below 1, and what beam search has no use for.
+    """Refuse sizes out of their ranges, and what beam search has no use for.
 
     Args:
         num_beams: hypotheses of a beam search; None for no beam search.
@@ -104,11 +105,10 @@ def check_beam_options(
     Raises:
         ValueError: naming the option.
     """
-    sizes = {"max_new_tokens": max_new_tokens, "num_beams": num_beams}
-    check_positive_sizes(**{name: size for name, size in sizes.items() if size is not None})
-    fits, what = LENGTH_PENALTY
-    if not fits(length_penalty):
-        raise ValueError(f"length_penalty must be {what}, not {length_penalty!r}.")
+    if max_new_tokens is not None:
+        check_positive_sizes(max_new_tokens=max_new_tokens)
+    ranges = {"length_penalty": LENGTH_PENALTY, "num_beams": NUM_BEAMS}
+    check_ranges(SimpleNamespace(length_penalty=length_penalty, num_beams=num_beams), ranges)
     if num_beams is None:
         return
     if useless := [name for name in sampling if SAMPLING[name].only_drawing]:

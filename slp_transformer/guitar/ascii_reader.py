@@ -113,7 +113,7 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
         tabs += more_tabs
         problems += more_problems
     if not tabs:
-        first = f" First problem: {problems[0]}." if problems else ""
+        first = f" First problem: {str(problems[0]).rstrip('.')}." if problems else ""
         found = "none can be read" if paths else "has no such file"
         raise ValueError(
             f"No tablature in {tabs_path}: it should hold .txt or .tab files with six string lines "

@@ -153,7 +153,8 @@ def _read_files(source: Path) -> tuple[list[Tab], list[ReadProblem]]:
             more = [ReadProblem(name, 0, str(error))]
         problems += more
     if not tabs:
-        raise ValueError(f"Nothing in {source} can be read. First problem: {problems[0]}.")
+        first = str(problems[0]).rstrip(".")
+        raise ValueError(f"Nothing in {source} can be read. First problem: {first}.")
     return tabs, problems
 
 

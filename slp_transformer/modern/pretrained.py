@@ -358,7 +358,7 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
 
     Raises:
         ValueError: if there is something in the folder already.
-        OSError: of the folder, if it cannot be written.
+        OSError: of the folder, under its own name, if it cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or an empty one.")
@@ -373,7 +373,9 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
     except BaseException as error:
         if unfinished is not None:
             remove_path(unfinished)
-        if isinstance(error, OSError) and error.filename:  # a name that nobody has seen
-            raise OSError(error.errno, error.strerror, str(folder)) from error
+        if isinstance(error, OSError) and error.filename:
+            # Its temporary name is one that nobody has seen; a file that is read keeps its own.
+            if unfinished is None or str(error.filename).startswith(str(unfinished)):
+                raise OSError(error.errno, error.strerror, str(folder)) from error
         raise
     fsync_path(folder.parent)

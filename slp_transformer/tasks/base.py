@@ -16,6 +16,7 @@ from slp_transformer._internal.plugins import (
     TaskEntry,
     load_plugins,
 )
+from slp_transformer._internal.sampling_table import NUM_WRITTEN
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.tasks.data_settings import (
     DataSettings,
@@ -64,7 +65,7 @@ GenerateT = TypeVar("GenerateT")
 EvaluateT = TypeVar("EvaluateT")
 TOKENS = "tokens"  # a run's tokens, in its folder
 RANGES: dict[str, Range] = {
-    **dict.fromkeys(("samples", "max_new_tokens"), ((lambda n: n >= 1), "1 or more")),
+    **dict.fromkeys(("samples", "max_new_tokens"), NUM_WRITTEN),
     "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
 }
 

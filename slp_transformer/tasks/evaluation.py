@@ -19,6 +19,7 @@ from slp_transformer.tasks.base import (
     format_table,
 )
 from slp_transformer.tasks.generation_session import (
+    BATCH_SIZE,
     GeneratedText,
     GenerationSession,
     continue_prompts,
@@ -93,14 +94,17 @@ def generate_samples(
     session: GenerationSession, run: LoadedRun, options: EvaluateOptions[Any]
 ) -> list[GeneratedText]:
     """Generate the samples of an evaluation, as `generate` would without a prompt."""
-    return continue_prompts(
-        run.model,
-        session,
-        [session.begin(None) for _ in range(options.samples or 0)],
-        options.max_new_tokens or 500,
-        options.seed or 0,
-        **options.sampling.to_dict(),
-    )
+    count, texts = options.samples or 0, list[GeneratedText]()
+    for first in range(0, count, BATCH_SIZE):
+        texts += continue_prompts(
+            run.model,
+            session,
+            [session.begin(None) for _ in range(min(BATCH_SIZE, count - first))],
+            options.max_new_tokens or 500,
+            (options.seed or 0) + first,
+            **options.sampling.to_dict(),
+        )
+    return texts
 
 
 def add_samples_to_report(

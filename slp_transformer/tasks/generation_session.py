@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from slp_transformer.language_model import TransformerLM
     from slp_transformer.sampling import AllowedTokens
 
+BATCH_SIZE = 32  # texts that are written at once
+
 
 class GenerationSession(ABC):
     """What `generate` has to know of a task.

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from slp_transformer._internal.config_checks import check_ranges
+from slp_transformer._internal.sampling_table import NUM_BEAMS
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import TOKENS, EvaluateOptions, LoadedRun, Report, Task
@@ -67,13 +69,12 @@ class EvaluatePairs:
     num_beams: int = 4
 
     def __post_init__(self) -> None:
-        """Refuse a beam without a hypothesis.
+        """Refuse a beam without a hypothesis, or with more than any search takes.
 
         Raises:
             ValueError: naming the flag.
         """
-        if self.num_beams < 1:
-            raise ValueError(f"--num-beams must be 1 or more, not {self.num_beams}.")
+        check_ranges(self, {"num_beams": NUM_BEAMS}, flags=True)
 
 
 class PairTask(Task[PairData, NoFlags, EvaluatePairs]):

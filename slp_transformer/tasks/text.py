@@ -281,7 +281,10 @@ class PublishedSession(TextSession):
         for first in (self.tokenizer.begin_id, self.tokenizer.end_id):
             if first is not None:
                 return first
-        raise ValueError("This model has no token to begin a text with: give a --prompt.")
+        raise ValueError(
+            "This model has no token to begin a text with: give `generate` a --prompt, and "
+            "`evaluate` no --samples."
+        )
 
     def encode(self, prompt: str) -> list[int]:
         """Return the tokens of a prompt, after the one that begins a text."""

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import own_process
 import pytest
 from commands import SIZES
 from tiny_training import STREAM, run, same, with_dropout
+from unheard_signal import pipe_with_unheard_signal
 
 from slp_transformer._internal import signals
 from slp_transformer._internal.json_files import read_json
@@ -42,26 +42,10 @@ def heeded():
 def test_a_signal_that_interrupts_no_read_is_heeded(monkeypatch):
     """As one that comes right before the system's `read`: here another thread is interrupted."""
     monkeypatch.setattr(signals, "LOOK_S", 0.02)
-    reading, writing = os.pipe()
-    heeded, in_time = threading.Event(), []
-
-    def press():
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
-        in_time.append(heeded.wait(2))
-        os.close(writing)
-
-    pressing = threading.Timer(0.05, press)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        with open(reading, "rb") as stream, pytest.raises(StoppedBySignal):  # noqa: SIM117
-            with SignalHandler(defer=False):
-                pressing.start()
-                signals.read_heeding_signals(stream, 7)
-    finally:
-        heeded.set()
-        pressing.join()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    in_time = []
+    with pytest.raises(StoppedBySignal):  # noqa: SIM117
+        with SignalHandler(defer=False), pipe_with_unheard_signal(b"", in_time) as stream:
+            signals.read_heeding_signals(stream, 7)
     assert in_time == [True]
 
 

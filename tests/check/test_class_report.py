@@ -21,7 +21,7 @@ import torch
 from planted import ALL, ODD, verdict
 
 from slp_transformer import check
-from slp_transformer.check import class_report
+from slp_transformer.check import class_report, student_file
 from slp_transformer.check.__main__ import main
 from slp_transformer.check.answer_codec import (
     MAX_NUMBERS,
@@ -180,7 +180,7 @@ def test_a_long_function_of_the_package_is_known_by_its_code_and_a_short_one_is_
 
 def test_what_is_no_file_is_a_row(tmp_path):
     (tmp_path / "folder.py").mkdir()
-    (tmp_path / "large.ipynb").write_bytes(b" " * (class_report.MAX_FILE_BYTES + 1))
+    (tmp_path / "large.ipynb").write_bytes(b" " * (student_file.MAX_FILE_BYTES + 1))
     expected = {"folder.py": "It is a folder, not a file.", "large.ipynb": "more than 32 MiB"}
     if sys.platform != "win32":
         os.mkfifo(tmp_path / "pipe.py")

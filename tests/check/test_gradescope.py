@@ -77,4 +77,15 @@ def test_points_that_cannot_be_given_are_refused(text, words, tmp_path, monkeypa
     assert words in said and said.count("\n") == 1
     assert main([str(tmp_path), "--gradescope", str(tmp_path / "none.toml")]) == 2
     assert "cannot be read" in capsys.readouterr().err
+    assert main([str(tmp_path), "--gradescope", str(tmp_path)]) == 2
+    assert "is a folder, not a file" in capsys.readouterr().err
     assert not (tmp_path / "results.json").exists()
+
+
+def test_results_write_over_no_submission(tmp_path, capsys):
+    (tmp_path / "points.toml").write_text(POINTS, encoding="utf-8")
+    (tmp_path / "a.py").write_text("pi = 3", encoding="utf-8")
+    how = ["--gradescope", str(tmp_path / "points.toml"), "--results", str(tmp_path / "a.py")]
+    assert main([str(tmp_path), *how]) == 2
+    assert "--results would write over" in capsys.readouterr().err
+    assert (tmp_path / "a.py").read_text(encoding="utf-8") == "pi = 3"

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 from itertools import chain
 from pathlib import Path
@@ -351,6 +352,10 @@ def test_the_progress_page_marks_the_parts_of_the_site_s_own_drawing(tmp_path, c
     assert not re.findall(r'(?:src|href)="(?!#)|url\(|@import', text), "no outside request"
     assert command.main([str(path), "--html", str(tmp_path / "no" / "p.html")]) == 2
     assert "cannot be written" in capsys.readouterr().err
+    for over in (path, tmp_path / "other.ipynb"):
+        assert command.main([str(path), "--html", str(over)]) == 2
+        assert "--html would write over" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == whole + head and not over.exists()
 
 
 def test_the_progress_page_has_the_site_s_drawing():
@@ -367,6 +372,23 @@ def test_a_new_file_has_every_part_and_overwrites_nothing(tmp_path, capsys):
     assert command.main(["--new", str(path)]) == 2
     assert "is there already" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX's")
+def test_what_never_ends_is_no_file_to_check(mine, tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    for name, kind in ((os.devnull, "device"), (str(tmp_path / "pipe"), "pipe")):
+        for words in ([name], [str(mine), "--gradescope", name]):
+            assert command.main(words) == 2
+            assert f"{name} is a {kind}, not a file." in capsys.readouterr().err
+
+
+def test_a_flag_that_another_leaves_no_use_for_is_refused(mine, tmp_path, capsys):
+    page = ["--html", str(tmp_path / "page.html")]
+    for words in (["--json", *page], ["--json", "--tabs"], ["--new", "--json"]):
+        assert command.main([str(mine), *words]) == 2
+        assert "give one of the two" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_what_a_check_knows_is_printed_alone(capsys):

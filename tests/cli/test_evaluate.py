@@ -13,7 +13,9 @@ from slp_transformer.data import load_corpus, text_corpus, token_file
 from slp_transformer.data.token_file import TokenStore
 from slp_transformer.guitar import make_practice_corpus, write_tab
 from slp_transformer.guitar.tab_evaluation import compute_piece_bits
+from slp_transformer.tasks import evaluation
 from slp_transformer.tasks.config_files import PRESETS
+from slp_transformer.tasks.generation_session import BATCH_SIZE
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.evaluation import mean_loss
 
@@ -58,7 +60,16 @@ def test_evaluate_looks_at_few_tokens_at_a_time(text_run, monkeypatch):
     assert sum(looked_at) > len(SENTENCE) * 99 and max(looked_at) == 50  # more than 3 windows of 14
 
 
-def test_evaluate_shows_the_samples_that_generate_writes(text_run, capsys):
+def test_evaluate_shows_the_samples_that_generate_writes(text_run, capsys, monkeypatch):
+    batches = []
+    continues = evaluation.continue_prompts
+    monkeypatch.setattr(
+        evaluation,
+        "continue_prompts",
+        lambda model, session, rows, *given, **how: (
+            batches.append(len(rows)) or continues(model, session, rows, *given, **how)
+        ),
+    )
     which = ["--max-new-tokens", "30", "--seed", "3"]
     texts = output(capsys, "generate", "a", "--num-samples", "2", *which)
     numbers = output(capsys, "evaluate", "a")
@@ -71,6 +82,10 @@ def test_evaluate_shows_the_samples_that_generate_writes(text_run, capsys):
     fits = ["--samples", "1", "--max-new-tokens", "11"]  # after the token that it begins with
     assert "note" not in result(capsys, "evaluate", "a", *fits)
     assert "samples" not in result(capsys, "evaluate", "a")
+    many = ["--max-new-tokens", "2", "--seed", "3"]
+    drawn = result(capsys, "evaluate", "a", "--samples", "40", *many)["samples"]
+    assert drawn == result(capsys, "generate", "a", "--num-samples", "40", *many)
+    assert max(batches) == BATCH_SIZE
 
 
 @pytest.mark.slow

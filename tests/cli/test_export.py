@@ -173,7 +173,11 @@ def test_what_cannot_be_exported_or_begun_with_is_refused_in_a_sentence(at, caps
     assert "not a LoRA run" in refused(capsys, "export", "mine", "copy", "--adapter")
     fine("train", "text", "fox.txt", "--out-dir", "post", "--norm", "post", *SMALL)
     assert "has no norm = 'post'" in refused(capsys, "export", "post", "copy")
+    assert "fox.txt/copy could not be" in refused(capsys, "export", "mine", "fox.txt/copy")
     assert not Path("copy").exists()
+    fine("export", "mine", "begun")
+    drawing = ["evaluate", "begun", "fox.txt", "--samples", "1"]
+    assert "give `generate` a --prompt, and `evaluate` no" in refused(capsys, *drawing)
     words = [*TUNE, "--out-dir", "new"]
     assert "model_dim" in refused(capsys, *words, "--model-dim", "16")
     assert "tokenizer" in refused(capsys, *words, "--tokenizer", "words")

@@ -213,7 +213,7 @@ def test_configuration(toml, sentence, check, tmp_path):
     (["pairs"], "holds no language model: it translates"),
     (["text", "extra"], "Unrecognized options: extra"),
     (["text", "--promt", "a"], "did you mean --prompt?"),
-    (["text", "--max-new-tokens", "0"], "--max-new-tokens must be 1 or more, not 0"),
+    (["text", "--max-new-tokens", "0"], "--max-new-tokens must be from 1 to 1,000,000, not 0"),
     (
         ["text", "--temperature", "-1"],
         "--temperature must be 0, or a number above 0, from 1e-6 on, not -1.",
@@ -229,7 +229,8 @@ def test_configuration(toml, sentence, check, tmp_path):
         ["text", "--num-samples", "1000001"],
         "--num-samples must be from 1 to 1,000,000, not 1000001",
     ),
-    (["text", "--max-new-tokens", "9" * 30], "--max-new-tokens must be between -2**63 and 2**63"),
+    (["text", "--max-new-tokens", "1000001"], "--max-new-tokens must be from 1 to 1,000,000"),
+    (["text", "--top-k", "9" * 30], "--top-k must be between -2**63 and 2**63"),
     (["text", "--top-p", "2"], "--top-p must be a share above 0 and at most 1, not 2."),
     (["text", "--temperature", "1e-45"], "--temperature must be 0, or a number above 0, from 1e-6"),
     (["text", "--temperature", "0", "--top-p", "0.9"], "--top-p has no effect with --temperature"),
@@ -259,7 +260,9 @@ def test_a_library_for_the_output_is_named_before_any_work(check, monkeypatch):
 @table(
     (["none"], "There is no folder none"),
     (["."], "There is no checkpoint in ."),
-    (["text", "--samples", "0"], "--samples must be 1 or more, not 0"),
+    (["text", "--samples", "0"], "--samples must be from 1 to 1,000,000, not 0"),
+    (["text", "--samples", "1000001"], "--samples must be from 1 to 1,000,000, not 1000001"),
+    (["text", "--samples", "1", "--max-new-tokens", "1000001"], "--max-new-tokens must be from 1"),
     (
         ["text", "--samples", "1", "--temperature", "-1"],
         "--temperature must be 0, or a number above 0",
@@ -272,6 +275,8 @@ def test_a_library_for_the_output_is_named_before_any_work(check, monkeypatch):
     (["pairs", "--max-new-tokens", "9"], "--max-new-tokens has no effect"),
     (["pairs", "--top-k", "9"], "--top-k has no effect here: a translation ends by itself"),
     (["pairs", "fox.txt"], "--target"),
+    (["pairs", "--num-beams", "0"], "--num-beams must be a whole number from 1 to 1,000, not 0"),
+    (["pairs", "--num-beams", "1001"], "--num-beams must be a whole number from 1 to 1,000"),
 )
 def test_evaluate(words, sentence, check):
     check(sentence, "evaluate", *words)
@@ -280,7 +285,9 @@ def test_evaluate(words, sentence, check):
 @table(
     (["text", "five"], "text does not translate"),
     (["pairs", "five", "five " * 40], "Line 2 has 41 tokens"),
-    (["pairs", "x", "--num-beams", "0"], "--num-beams must be 1 or more"),
+    (["pairs", "x", "--num-beams", "0"], "--num-beams must be a whole number from 1 to 1,000"),
+    (["pairs", "x", "--num-beams", "1001"], "--num-beams must be a whole number from 1 to 1,000"),
+    (["pairs", "x", "--n-best", "1001"], "--n-best must be a whole number from 1 to 1,000"),
     (["pairs", "x", "--length-penalty", "nan"], "--length-penalty must be a number from -10 to 10"),
     (["pairs", "x", "--length-penalty", "1e6"], "--length-penalty must be a number from -10 to 10"),
     (["pairs", "x", "--num-beams", "2", "--n-best", "3"], "give --num-beams 3"),

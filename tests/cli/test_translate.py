@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import random
 import shutil
 import sys
@@ -11,11 +12,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 from commands import PAIR_SIZES, PAIRS, TRAIN_PAIRS, fine, output, result, write_pairs
+from unheard_signal import pipe_with_unheard_signal
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
 from torch._inductor.exc import CppCompileError, InductorError
 
+from slp_transformer._internal.bounds import MAX_LINE_BYTES
 from slp_transformer.cli import main
 from slp_transformer.data import train_pair_tokenizer
 from slp_transformer.generation import translation
@@ -180,6 +183,66 @@ def test_a_pipe_in_another_encoding_is_refused(at, capsys, monkeypatch):
     piped(monkeypatch, b"five\n\xe9\n")
     assert main(["translate", "run"]) == 2  # after the first line was translated
     assert "line 2 has the byte 0xE9" in capsys.readouterr().err
+
+
+class Blocks(io.RawIOBase):
+    """Each read gives the next block, which is made when it is asked for."""
+
+    def __init__(self, blocks):
+        self.blocks = iter(blocks)
+
+    def readable(self):
+        return True
+
+    def readinto(self, room):
+        block = next(self.blocks, b"")
+        room[: len(block)] = block
+        return len(block)
+
+
+def test_a_line_is_translated_before_the_next_is_waited_for(at, capsys, monkeypatch):
+    told, answers = [], []
+
+    def typed():
+        for block in [b"\xef\xbb\xbftw", b"elve\r", b"\nfive\ntwo\n\nsi", b"x\r"]:
+            yield block
+            told.append(capsys.readouterr().out)
+            answers.append("".join(told).count("\n"))
+
+    expected = output(capsys, "translate", "run", "twelve", "five", "two", "", "six")
+    stdin = SimpleNamespace(buffer=io.BufferedReader(Blocks(typed())), isatty=lambda: False)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    fine("translate", "run")
+    assert answers == [0, 0, 4, 4] and "".join(told) + capsys.readouterr().out == expected
+
+
+def test_a_line_without_an_end_is_refused(at, capsys, monkeypatch):
+    def zeros():
+        yield b"five\n"
+        for _ in range(1000):
+            taken.append(1 << 12)
+            yield bytes(1 << 12)
+
+    taken = []
+    stdin = SimpleNamespace(buffer=io.BufferedReader(Blocks(zeros())), isatty=lambda: False)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert main(["translate", "run"]) == 2  # after the first line was translated
+    told = capsys.readouterr()
+    assert told.out.count("\n") == 1 and sum(taken) <= 2 * MAX_LINE_BYTES
+    assert "Line 2 of standard input has more than 1,048,576 bytes" in told.err
+    piped(monkeypatch, b" " * MAX_LINE_BYTES + b"\n" + b" " * (MAX_LINE_BYTES + 1) + b"\n")
+    assert main(["translate", "run"]) == 2
+    told = capsys.readouterr()
+    assert told.out == "\n" and "Line 2 of standard input" in told.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")
+def test_a_signal_while_it_waits_for_a_line_is_heeded(at, capsys, monkeypatch):
+    in_time = []
+    with pipe_with_unheard_signal(b"five\n", in_time) as stream:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream, isatty=lambda: False))
+        assert main(["translate", "run"]) == 130
+    assert in_time == [True] and capsys.readouterr().out.count("\n") == 1
 
 
 def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):

@@ -64,6 +64,11 @@ def test_a_beam_of_one_is_greedy():
     assert words(beam) == words(generate(model, PROMPTS, 9, temperature=0))
 
 
+def test_a_beam_wider_than_the_vocabulary_holds_what_there_is():
+    (best,) = generate(make(), [[3]], 2, num_beams=1000)
+    assert len({tuple(each.new_ids) for each in (best, *best.other_beams)}) == V**2
+
+
 def test_a_beams_score_is_the_mean_log_probability_of_its_words():
     model = make()
     for alpha in (0.0, 1.0, 0.6):
@@ -204,7 +209,9 @@ def test_each_word_is_read_once(monkeypatch):
         ([[3, V]], {}, "Token id 11 at position .1. is outside the vocabulary"),
         ([[3] * WINDOW], {}, "19 tokens and the model's window 19, so that there is no room"),
         ([[3]], {"max_new_tokens": 0}, "max_new_tokens must be a whole number of 1 or more, not 0"),
-        ([[3]], {"num_beams": 0}, "num_beams must be a whole number of 1 or more, not 0"),
+        ([[3]], {"num_beams": 0}, "num_beams must be a whole number from 1 to 1,000, not 0"),
+        ([[3]], {"num_beams": 1001}, "num_beams must be a whole number from 1 to 1,000, not 1001"),
+        ([[3]], {"num_beams": 2.0}, "num_beams must be a whole number from 1 to 1,000, not 2.0"),
         (
             [[3]],
             {"temperature": -1.0},

@@ -422,6 +422,9 @@ def test_nothing_readable_is_an_error(tmp_path):
     (tmp_path / "a.txt").write_text("only words\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"No tablature in .*First problem: a\.txt:1: "):
         read_tab_folder(tmp_path)
+    (tmp_path / "a.txt").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"First problem: a\.txt:1: .*a\.txt is empty\.$"):
+        read_tab_folder(tmp_path)
     with pytest.raises(ValueError, match="There is no folder"):
         read_tab_folder(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="There is no file"):
