@@ -15,8 +15,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,13 @@ from slp_transformer.check.student_file import (
     _read_regular_file,
     package_fingerprints,
 )
+from slp_transformer.check.student_server import ForkedProcess, StudentServer
 from slp_transformer.check.timed_run import TimedOut
 from slp_transformer.check.verdict import Verdict
 
 START_S, DEFINE_S, LIMIT_S = 60, 20, 120  # to load PyTorch; for definitions; for a whole file
 MAX_LINE_BYTES = 1 << 20
+HOMES = ("HOME", "TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR")
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT")
 ENDS_EARLY = "It ended itself, with code {}, while {}."
 NO_ANSWER = "It sent something that is no answer while {}."
@@ -46,28 +48,29 @@ Report = dict[str, Any]
 class StudentProcess:
     """The process of one file, and what goes between it and this one."""
 
-    def __init__(self, folder: Path, home: str):
+    def __init__(self, folder: Path, home: str, server: StudentServer | None):
         """Start it.
 
         Args:
             folder: that of the class, which it may not read.
             home: an empty folder in which it runs.
+            server: what forks it; None to start it by itself.
         """
-        code = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); import runpy; "
-        code += "runpy.run_module('slp_transformer.check.student_process', run_name='__main__')"
-        paths = json.dumps([os.path.abspath(one) for one in sys.path])
-        variables = {n: os.environ[n] for n in KEPT_VARIABLES if n in os.environ}
-        variables |= dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR"), home)
-        variables |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code, str(folder), str(LIMIT_S), str(os.getpid()), paths],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=home,
-            env=variables,
-            start_new_session=True,
-        )
+        variables = _kept_variables() | dict.fromkeys(HOMES, home)
+        self._process: subprocess.Popen[bytes] | ForkedProcess
+        if server is not None:
+            self._process = server.fork(home, variables, [str(folder), str(LIMIT_S)])
+        else:
+            code = "runpy.run_module('slp_transformer.check.student_process', run_name='__main__')"
+            self._process = subprocess.Popen(
+                [*_python("import runpy; " + code), str(folder), str(LIMIT_S), str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=home,
+                env=variables,
+                start_new_session=True,
+            )
         self._lines: queue.Queue[bytes] = queue.Queue(4)
         self._has_ended = False
         self._ends_at = time.monotonic() + START_S + LIMIT_S
@@ -102,7 +105,7 @@ class StudentProcess:
         if not line:
             try:
                 code = self._process.wait(5)
-            except subprocess.TimeoutExpired:
+            except (subprocess.TimeoutExpired, OSError):
                 raise AttemptEnded(f"It sends nothing more while {doing}.") from None
             if code < 0:
                 raise AttemptEnded(f"It was ended by signal {-code} while {doing}.")
@@ -118,6 +121,11 @@ class StudentProcess:
     def end(self) -> None:
         """End the process, every other in its group, and the thread that reads from it."""
         self._has_ended = True
+        if isinstance(self._process, ForkedProcess):
+            with suppress(OSError):  # with the server all of its processes end
+                self._process.end()
+            self._drop_lines()
+            return
         try:
             if sys.platform == "win32":
                 self._process.kill()
@@ -126,17 +134,49 @@ class StudentProcess:
         except OSError:
             pass  # it has ended
         self._process.wait()
+        self._drop_lines()
+
+    def _drop_lines(self) -> None:
         with suppress(queue.Empty):  # what nobody asked for: the thread may wait for room
             while True:
                 self._lines.get_nowait()
 
 
-def report_on_file(path: Path, folder: Path | None = None) -> Report:
+def _kept_variables() -> dict[str, str]:
+    variables = {n: os.environ[n] for n in KEPT_VARIABLES if n in os.environ}
+    return variables | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+def _python(code: str) -> list[str]:
+    """Return a command that finds modules where this process does; its arguments come behind."""
+    paths = json.dumps([os.path.abspath(one) for one in sys.path])
+    return [sys.executable, "-c", f"import json, sys; sys.path[:] = json.loads({paths!r}); {code}"]
+
+
+@contextmanager
+def _student_server() -> Iterator[StudentServer | None]:
+    """Give a class its server, or none where there can be none."""
+    code = "from slp_transformer.check.student_server import run; run(int(sys.argv[1]))"
+    try:
+        server = StudentServer(_python(code), _kept_variables())
+    except OSError:
+        yield None
+        return
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def report_on_file(
+    path: Path, folder: Path | None = None, server: StudentServer | None = None
+) -> Report:
     """Return what is right in a file, and what is wrong, to be written as JSON.
 
     Args:
         path: a script or a notebook.
         folder: that of the class.
+        server: what forks its process; None to start it by itself.
     """
     report: Report = {"file": to_short_line(path.name), "right": [], "wrong": {}, "missing": []}
     try:
@@ -144,7 +184,11 @@ def report_on_file(path: Path, folder: Path | None = None) -> Report:
     except ValueError as error:
         return report | {"error": str(error)}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-        student = StudentProcess(folder or path.absolute().parent, home)
+        closed = folder or path.absolute().parent
+        try:
+            student = StudentProcess(closed, home, server)
+        except OSError:  # the server has ended
+            student = StudentProcess(closed, home, None)
         try:
             _fill_report(report, student, path.name, data)
         except AttemptEnded as error:
@@ -238,10 +282,11 @@ def report_on_class(folder: Path) -> Report:
     """
     torch.set_num_threads(1)
     paths = sorted(p for p in folder.rglob("*") if p.suffix in FILE_SUFFIXES)
-    files = [
-        report_on_file(path, folder) | {"file": to_short_line(path.relative_to(folder))}
-        for path in paths
-    ]
+    with _student_server() as server:
+        files = [
+            report_on_file(path, folder, server) | {"file": to_short_line(path.relative_to(folder))}
+            for path in paths
+        ]
     had = Counter(n for one in files for n in [*one["right"], *one["wrong"], *one["missing"]])
     expected = [name for name in CHECKS if had[name] > len(files) / 2]
     for one in files:

@@ -21,7 +21,7 @@ import torch
 from planted import ALL, ODD, verdict
 
 from slp_transformer import check
-from slp_transformer.check import class_report, student_file
+from slp_transformer.check import class_report, student_file, student_server
 from slp_transformer.check.__main__ import main
 from slp_transformer.check.answer_codec import (
     MAX_NUMBERS,
@@ -378,3 +378,38 @@ def test_a_student_s_process_ends_with_the_grader(tmp_path, how):
             break
         time.sleep(0.05)
     assert not Path(f"/proc/{started[0]}").exists()
+
+
+ENDLESS = "def softmax(z, forever=any(iter(int, 1))): pass"
+TWO_RIGHT = """
+import os, torch
+class Here:
+    assert os.getcwd() == os.environ["HOME"]
+softmax = lambda z: torch.softmax(z, -1)
+def causal_mask(N):
+    return torch.full((N, N), -torch.inf).triu(1)
+"""
+
+
+@on_linux
+@pytest.mark.parametrize("ends", [False, True], ids=["", "its server has ended"])
+def test_pytorch_is_loaded_once_for_a_class(tmp_path, monkeypatch, ends):
+    write(tmp_path, a=TWO_RIGHT, b=TWO_RIGHT, c=ENDLESS, d=TWO_RIGHT)
+    monkeypatch.setattr(class_report, "DEFINE_S", 3)
+    started, start = [], subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *a, **k: started.append(start(*a, **k)) or started[-1]
+    )
+
+    class Server(student_server.StudentServer):
+        def fork(self, *arguments):
+            if ends and len(started) == 1:
+                os.kill(self._process.pid, signal.SIGKILL)
+            return super().fork(*arguments)
+
+    monkeypatch.setattr(class_report, "StudentServer", Server)
+    rows = {one["file"]: one for one in report_on_class(tmp_path)["files"]}
+    assert len(started) == (5 if ends else 1)
+    assert "did not come back" in rows.pop("c.py")["error"], rows
+    assert all(one["right"] == ["causal_mask", "softmax"] for one in rows.values()), rows
+    assert all(process.poll() is not None for process in started)
