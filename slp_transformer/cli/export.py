@@ -23,7 +23,8 @@ def execute(options: ExportOptions) -> None:
     model = load_model(run, which)
     if not isinstance(model, TransformerLM):
         raise ValueError(
-            f"{run} holds a {type(model).__name__}: only language models are exported."
+            f"{run} holds a model of class {type(model).__name__}: only language models are "
+            "exported."
         )
     if options.adapter:
         checkpoint = checkpoint_folder(run, which)

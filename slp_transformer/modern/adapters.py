@@ -86,7 +86,8 @@ def read_adapted_config(model: Any) -> ModernConfig:
     """
     if not isinstance(model, TransformerLM | Bert):
         raise ValueError(
-            f"Adapters are read and written for models of words, not for a {type(model).__name__}."
+            "Adapters are read and written for models of words, not for class "
+            f"{type(model).__name__}."
         )
     return to_modern_config(model)
 

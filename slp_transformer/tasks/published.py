@@ -29,8 +29,8 @@ class PublishedTask(TextTask):
         model = from_pretrained(run, device=device)
         if not isinstance(model, TransformerLM):
             raise ValueError(
-                f"{run} holds no language model, but a {type(model).__name__}, which cannot "
-                "continue a text."
+                f"{run} holds no language model, but one of class {type(model).__name__}, which "
+                "cannot continue a text."
             )
         return LoadedRun(self, run, model, tokenizer, None)
 

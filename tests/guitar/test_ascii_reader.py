@@ -3,6 +3,7 @@
 Every tab text in here was written for these tests; `web_tabs.txt` has more.
 """
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -429,6 +430,10 @@ def test_nothing_readable_is_an_error(tmp_path):
         read_tab_folder(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="There is no file"):
         read_tab_file(tmp_path / "nothing.txt")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.txt")
+        with pytest.raises(ValueError, match=r"pipe\.txt is no ordinary file"):
+            read_tab_file(tmp_path / "pipe.txt")
 
 
 def test_a_file_too_large_or_empty_is_refused_and_left_out_of_a_folder(tmp_path, monkeypatch):

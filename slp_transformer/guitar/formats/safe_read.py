@@ -52,7 +52,8 @@ def read_bytes(path: str | Path, file_type: str, max_bytes: int) -> bytes:
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a file.")
     if not path.is_file():
-        raise ValueError(f"There is no file {path}.")
+        odd = path.exists()  # a pipe, say, which a reader would wait for
+        raise ValueError(f"{path} is no ordinary file." if odd else f"There is no file {path}.")
     try:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
