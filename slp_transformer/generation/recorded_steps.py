@@ -8,6 +8,7 @@ batch that shrinks, is recorded anew.
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +54,7 @@ class RecordedStep:
         """Record nothing yet; the cache has read at least one token."""
         self.model, self.cache = model, cache
         self._replay: Callable[[], None] | None = None
+        self._is_refused = False
         self._K: Tensor | None = None
         self._rows = 0
 
@@ -61,19 +63,21 @@ class RecordedStep:
     ) -> Float[Tensor, "batch 1 V"]:
         """Return the logits of the words that come next."""
         T, K = cache.length, cache[0].self_attention.K
-        if K is None:  # the first token of all sets the rows aside
-            return self.model(ids, cache=cache)
-        replay = self._replay
-        if replay is None or K is not self._K or T >= self._rows:
+        replay, is_first = self._replay, K is None  # the first token of all sets the rows aside
+        if not (is_first or self._is_refused) and (
+            replay is None or K is not self._K or T >= self._rows
+        ):
             replay = self._replay = self._prepare(ids, T)
+        if replay is None:
+            return self.model(ids, cache=cache)
         self._ids.copy_(ids)
         self._position.fill_(T)
         replay()
         cache.fill_position(T)
         return self._U.clone()
 
-    def _prepare(self, ids: Tensor, T: int) -> Callable[[], None]:
-        """Record a step that reads more rows than the text has."""
+    def _prepare(self, ids: Tensor, T: int) -> Callable[[], None] | None:
+        """Record a step that reads more rows than the text has; None if CUDA refuses."""
         self._replay = None  # its memory is free before more is asked for
         doubled = max(MIN_ROWS, 1 << T.bit_length())
         self._rows = min(doubled, self.cache.capacity or doubled)
@@ -82,7 +86,18 @@ class RecordedStep:
         self._position = torch.full((1,), T, device=ids.device)
         self._columns = torch.arange(self._rows, device=ids.device)
         self.cache.blank(T, self._rows)
-        return record(self._compute, ids.device)
+        try:
+            return record(self._compute, ids.device)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self._is_refused = True
+            warnings.warn(
+                "A step for one token could not be recorded as a CUDA graph, so each is computed "
+                f"kernel by kernel, which is slower: {str(error).partition(chr(10))[0]}",
+                stacklevel=2,
+            )
+            return None
 
     def _compute(self) -> None:
         hidden = self._columns > self._position

@@ -112,6 +112,22 @@ def test_a_refused_guess_is_written_over(recordings):
     assert mine == generate(model, [[1, 2]], 31, temperature=0, cached=False)[0].ids
 
 
+def test_where_nothing_can_be_recorded_the_words_are_the_same_and_a_warning_says_so(
+    recordings, monkeypatch
+):
+    def refuse(compute, device):
+        compute()
+        raise RuntimeError("operation not permitted when stream is capturing\nand more")
+
+    model = language_model(context_length=43)
+    expected = generate(model, [[1, 2], [3]], 31, temperature=0, cached=False)
+    monkeypatch.setattr(recorded_steps, "record", refuse)
+    with pytest.warns(UserWarning, match="slower: operation not permitted.*capturing$") as told:
+        found = generate(model, [[1, 2], [3]], 31, temperature=0)
+    assert [each.ids for each in found] == [each.ids for each in expected]
+    assert len(told) == 1
+
+
 def test_only_what_is_the_same_at_every_position_is_recorded():
     assert can_be_recorded(language_model()) and can_be_recorded(modern())
     assert not can_be_recorded(modern(window=5))
