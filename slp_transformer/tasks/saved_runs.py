@@ -123,7 +123,7 @@ def config_from_published(config: RunConfig[Any], folder: Path) -> RunConfig[Any
     published = read_published(folder)
     model, kind = published.config, published.model.rpartition(":")[2]
     if kind != "ModernLM":
-        raise ValueError(f"{folder} holds a {kind}, which cannot continue a text.")
+        raise ValueError(f"{folder} holds a model of class {kind}, which cannot continue a text.")
     load_tokenizer(folder, model)
     settings = {field.name: getattr(model, field.name) for field in fields(ModelSettings)}
     length = config.train.sequence_length or min(PUBLISHED_WINDOW, model.context_length)

@@ -108,7 +108,7 @@ def test_an_encoder_has_no_adapter(tmp_path):
     published("bare Llama", tmp_path / "model")
     ours = from_pretrained(tmp_path / "model")
     add_lora(ours, rank=2)
-    with pytest.raises(ValueError, match="models of words, not for a ModernEncoder"):
+    with pytest.raises(ValueError, match="models of words, not for class ModernEncoder"):
         save_adapter(ours, tmp_path / "adapter")
     with pytest.raises(ValueError, match="merge_lora"):
         save_pretrained(ours, tmp_path / "ours")
@@ -151,4 +151,4 @@ def test_what_writes_no_text_is_refused_by_the_commands(tmp_path, monkeypatch, c
     assert "ModernClassifier" in output(capsys, "info", "model")
     train = ["train", "text", "text.txt", "--init-from", "model", "--out-dir", "run"]
     for words in (["generate", "model"], ["evaluate", "model", "text.txt"], train):
-        assert "a ModernClassifier, which cannot continue a text" in refused(capsys, *words)
+        assert "class ModernClassifier, which cannot continue a text" in refused(capsys, *words)
