@@ -29,7 +29,6 @@ class LayerCache:
         self._uncommitted_length = 0
         self.K: Tensor | None = None
         self.V: Tensor | None = None
-        self._fixed: tuple[Tensor, int] | None = None  # see `KVCache.at`
 
     def update(
         self, K: Float[Tensor, "*batch A N d_k"], V: Float[Tensor, "*batch A N d_v"]
@@ -49,12 +48,6 @@ class LayerCache:
         """
         T = self.length + K.shape[-2]
         self._check(K, T)
-        if self._fixed is not None and self.K is not None and self.V is not None:
-            position, rows = self._fixed
-            self.K.index_copy_(-2, position, K)
-            self.V.index_copy_(-2, position, V)
-            self._uncommitted_length = self.length
-            return self.K[..., :rows, :], self.V[..., :rows, :]
         if self.K is None or self.V is None or T > self.K.shape[-2]:
             # Twice the room each time: so on average a token is copied once, however long the text.
             rows = self.capacity or max(T, 2 * self.length)
@@ -124,6 +117,29 @@ def _reallocate(Z: Tensor, old: Tensor | None, allocated: int, length: int) -> T
     return new
 
 
+class _FixedRows(LayerCache):
+    """A layer's cache for a pass that does the same at every length; see `KVCache.at`."""
+
+    def __init__(self, layer: LayerCache, position: Int[Tensor, "1"], rows: int):
+        """Share a layer's rows."""
+        super().__init__(layer.capacity)
+        self.length, self.K, self.V = layer.length, layer.K, layer.V
+        self._position, self._rows = position, rows
+
+    def update(
+        self, K: Float[Tensor, "*batch A N d_k"], V: Float[Tensor, "*batch A N d_v"]
+    ) -> tuple[Float[Tensor, "*batch A T d_k"], Float[Tensor, "*batch A T d_v"]]:
+        """Write one token's keys and values by its position; read as many rows as ever."""
+        if self.K is None or self.V is None:
+            raise ValueError("Rows are set aside by the first tokens, which are read without `at`.")
+        self.K.index_copy_(-2, self._position, K)
+        self.V.index_copy_(-2, self._position, V)
+        return self.K[..., : self._rows, :], self.V[..., : self._rows, :]
+
+    def commit(self) -> None:
+        """Count nothing: `KVCache.fill_position` does."""
+
+
 class KVCache:
     r"""The keys and values of all tokens so far, so that a new token computes only its own.
 
@@ -185,13 +201,14 @@ class KVCache:
         So a pass does the same whatever the length, which stays as it is. The reader hides the rows
         that are not written yet.
         """
-        for block in self._blocks:
-            block.self_attention._fixed = position, rows
+        layers = [block.self_attention for block in self._blocks]
+        for block, layer in zip(self._blocks, layers, strict=True):
+            block.self_attention = _FixedRows(layer, position, rows)
         try:
             yield
         finally:
-            for block in self._blocks:
-                block.self_attention._fixed = None
+            for block, layer in zip(self._blocks, layers, strict=True):
+                block.self_attention = layer
 
     def blank(self, start: int, end: int) -> None:
         """Set rows to 0 that nothing was written to: what memory held may be no numbers."""

@@ -37,7 +37,7 @@ def open_tensors(path: Path) -> Iterator[Any]:
         raise ValueError(f"{path} cannot be read: {reason}.") from None
 
 
-def _write_tensors(
+def write_tensors(
     path: Path, tensors: dict[str, Any], purpose: str, metadata: dict[str, str] | None = None
 ) -> None:
     """Write tensors of one device to a file, and flush it to the disk.

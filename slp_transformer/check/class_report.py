@@ -28,14 +28,14 @@ from slp_transformer.check.calling import UnsupportedCall
 from slp_transformer.check.diagnosing import CHECKS, DEFAULT_TIMEOUT_S, AttemptEnded
 from slp_transformer.check.student_file import (
     FILE_SUFFIXES,
-    _read_regular_file,
     package_fingerprints,
+    read_regular_file,
 )
-from slp_transformer.check.student_server import ForkedProcess, StudentServer
+from slp_transformer.check.student_server import START_S, ForkedProcess, StudentServer
 from slp_transformer.check.timed_run import TimedOut
 from slp_transformer.check.verdict import Verdict
 
-START_S, DEFINE_S, LIMIT_S = 60, 20, 120  # to load PyTorch; for definitions; for a whole file
+DEFINE_S, LIMIT_S = 20, 120  # for definitions; for a whole file
 MAX_LINE_BYTES = 1 << 20
 HOMES = ("HOME", "TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR")
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT")
@@ -180,7 +180,7 @@ def report_on_file(
     """
     report: Report = {"file": to_short_line(path.name), "right": [], "wrong": {}, "missing": []}
     try:
-        data = _read_regular_file(path, "It")
+        data = read_regular_file(path, "It")
     except ValueError as error:
         return report | {"error": str(error)}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:

@@ -14,7 +14,7 @@ from typing import Any
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer.check.class_report import Report, report_on_class, report_on_file
 from slp_transformer.check.diagnosing import CHECKS
-from slp_transformer.check.student_file import _read_regular_file
+from slp_transformer.check.student_file import read_regular_file
 
 MAX_POINTS = 1_000_000
 
@@ -26,7 +26,7 @@ def read_points(path: Path) -> dict[str, float]:
         ValueError: if the file cannot be read, names no check, or states no number.
     """
     try:
-        points = tomllib.loads(_read_regular_file(path, str(path)).decode("utf-8"))
+        points = tomllib.loads(read_regular_file(path, str(path)).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is no TOML: {error}.") from None
     for name, value in points.items():

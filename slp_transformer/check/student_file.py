@@ -166,10 +166,10 @@ def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
     Raises:
         ValueError: if the file cannot be read, is no Python, or fails while it defines things.
     """
-    return run_definitions(parse_file(str(path), _read_regular_file(path, str(path))))
+    return run_definitions(parse_file(str(path), read_regular_file(path, str(path))))
 
 
-def _read_regular_file(path: Path, name: str) -> bytes:
+def read_regular_file(path: Path, name: str) -> bytes:
     """Return what a file holds.
 
     Args:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 MAX_MESSAGE = 1 << 16
-START_S = 60.0  # to load PyTorch
+START_S = 60  # seconds to load PyTorch
 
 
 class ForkedProcess:
@@ -110,13 +110,18 @@ class StudentServer:
         """Return what the server says to a request.
 
         Raises:
-            OSError: if it has ended, or says nothing.
+            OSError: if it has ended, or says nothing. It is ended then: an answer that comes late
+                would be taken for that to another request.
         """
-        self._socket.settimeout(START_S)
-        socket.send_fds(self._socket, [json.dumps(request).encode()], files)
-        message = self._socket.recv(MAX_MESSAGE)
-        if not message:
-            raise OSError("The server has ended.")
+        try:
+            self._socket.settimeout(START_S)
+            socket.send_fds(self._socket, [json.dumps(request).encode()], files)
+            message = self._socket.recv(MAX_MESSAGE)
+            if not message:
+                raise OSError("The server has ended.")
+        except OSError:
+            self.close()
+            raise
         said: dict[str, Any] = json.loads(message)
         return said
 

@@ -11,7 +11,7 @@ from slp_transformer.cli.console import print_status, print_text
 from slp_transformer.cli.translate_options import TranslateOptions
 from slp_transformer.data.pair_corpus import read_lines
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
-from slp_transformer.data.text_files import _iter_stdin_lines
+from slp_transformer.data.text_files import iter_stdin_lines
 from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Translation, Translator
 from slp_transformer.plotting.attention_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
@@ -57,7 +57,7 @@ def iter_stdin_sentences(translator: Translator) -> Iterator[list[str]]:
     if sys.stdin.isatty():
         source, target = translator.tokenizer.languages
         print_status(f"From {source} into {target}, a sentence in each line; Ctrl-C ends it.")
-    for n, text in enumerate(_iter_stdin_lines(), 1):
+    for n, text in enumerate(iter_stdin_lines(), 1):
         translator.encode_source(text, f"Line {n}")
         yield [text]
 

@@ -305,7 +305,7 @@ def iter_stdin_text() -> Iterator[str]:
     return iter_decoded_text(read, "Standard input")
 
 
-def _iter_stdin_lines() -> Iterator[str]:
+def iter_stdin_lines() -> Iterator[str]:
     r"""Yield each line of standard input as soon as it is there, without its "\n" or "\r\n".
 
     Raises:
@@ -327,7 +327,7 @@ def _decode_line(line: bytearray, number: int) -> str:
     """Return a line of standard input as text.
 
     Raises:
-        ValueError: as `_iter_stdin_lines`.
+        ValueError: as `iter_stdin_lines`.
     """
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(

@@ -13,7 +13,7 @@ from torch import nn
 
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
-from slp_transformer._internal.tensor_files import _write_tensors, open_tensors
+from slp_transformer._internal.tensor_files import open_tensors, write_tensors
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import LoRA, add_lora, iter_lora
 from slp_transformer.modern.bert import Bert
@@ -244,7 +244,7 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
         "target_modules": sorted({".".join(name.split(".")[-2:]) for name in pairs}),
     }
     with write_folder_atomically(Path(folder)) as unfinished:
-        _write_tensors(unfinished / ADAPTER_FILE, tensors, "Adapters", {"format": "pt"})
+        write_tensors(unfinished / ADAPTER_FILE, tensors, "Adapters", {"format": "pt"})
         write_json(unfinished / ADAPTER_CONFIG_FILE, settings)
     return Path(folder)
 

@@ -9,7 +9,7 @@ import torch
 from slp_transformer._internal.argument_checks import is_all_finite
 from slp_transformer._internal.json_files import write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
-from slp_transformer._internal.tensor_files import _write_tensors, open_tensors
+from slp_transformer._internal.tensor_files import open_tensors, write_tensors
 from slp_transformer.modern.families.family import HFTensor
 from slp_transformer.modern.published_folders import (
     INDEX_FILE,
@@ -146,7 +146,7 @@ def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
         several = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
         path = folder / (SINGLE_FILE if len(shards) == 1 else several)
         whole = {n: tensors[n].cpu().clone(memory_format=torch.contiguous_format) for n in names}
-        _write_tensors(path, whole, "Weights", {"format": "pt"})
+        write_tensors(path, whole, "Weights", {"format": "pt"})
         listed |= dict.fromkeys(names, path.name)
     if len(shards) > 1:
         total = {"total_size": sum(W.numel() * W.element_size() for W in tensors.values())}

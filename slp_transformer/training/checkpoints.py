@@ -43,7 +43,7 @@ from slp_transformer._internal.checksums import file_crc32
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
-from slp_transformer._internal.tensor_files import _write_tensors, open_tensors
+from slp_transformer._internal.tensor_files import open_tensors, write_tensors
 from slp_transformer.config import TransformerConfig
 from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.scaling_laws import count_parameters
@@ -160,7 +160,7 @@ def save_checkpoint(
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write tensors to a file, and flush it to the disk."""
     whole = {name: x.detach().cpu().contiguous() for name, x in tensors.items()}
-    _write_tensors(path, whole, "Checkpoints")
+    write_tensors(path, whole, "Checkpoints")
 
 
 def deduplicated_state_dict(model: nn.Module) -> dict[str, Tensor]:

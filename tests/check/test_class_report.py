@@ -413,3 +413,19 @@ def test_pytorch_is_loaded_once_for_a_class(tmp_path, monkeypatch, ends):
     assert "did not come back" in rows.pop("c.py")["error"], rows
     assert all(one["right"] == ["causal_mask", "softmax"] for one in rows.values()), rows
     assert all(process.poll() is not None for process in started)
+
+
+@on_linux
+def test_a_server_that_answers_too_late_is_ended(monkeypatch):
+    """Its answer would be taken for that to another request, one process for another."""
+    monkeypatch.setattr(student_server, "START_S", 0.3)
+    code = "import socket, sys, time; s = socket.socket(fileno=int(sys.argv[1])); s.recv(9999); "
+    late = student_server.StudentServer(
+        [sys.executable, "-c", code + "time.sleep(1); s.send(b'{}')"], dict(os.environ)
+    )
+    with pytest.raises(OSError, match="timed out"):
+        late.ask({"wait": 1, "seconds": 0})
+    assert late._process.poll() is not None
+    with pytest.raises(OSError):
+        late.ask({"wait": 1, "seconds": 0})
+    late.close()

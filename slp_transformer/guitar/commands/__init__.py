@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """While it lasts, look for reference cycles only now and then.
 
     A piece is hundreds of thousands of live tuples and fractions in no cycle. Python walks through

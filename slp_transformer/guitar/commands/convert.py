@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from slp_transformer.cli.console import print_remarks, print_status
 from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
-from slp_transformer.guitar.commands import _rare_collections
+from slp_transformer.guitar.commands import rare_collections
 from slp_transformer.guitar.commands.song_options import ConvertOptions
 from slp_transformer.guitar.commands.tab import (
     add_time_or_refuse,
@@ -23,7 +23,7 @@ NECKS = (STANDARD, DROP_D, Tuning(OTHER_INSTRUMENT_TUNINGS["bass"]))
 """What pieces without strings are fingered for: the first that reaches down to them."""
 
 
-@_rare_collections()
+@rare_collections()
 def execute(options: ConvertOptions) -> None:
     """Read a file, write the other, read that as well and print what is not in it.
 

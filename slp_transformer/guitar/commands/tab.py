@@ -9,7 +9,7 @@ from slp_transformer._internal.atomic_write import check_writable_path
 from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer.cli.console import format_count, print_remarks, print_result, print_status
 from slp_transformer.guitar.ascii_writer import format_tab
-from slp_transformer.guitar.commands import _rare_collections
+from slp_transformer.guitar.commands import rare_collections
 from slp_transformer.guitar.commands.song_options import ConvertOptions, TabOptions
 from slp_transformer.guitar.fingering.fingering_pieces import (
     DoubtfulMoment,
@@ -64,7 +64,7 @@ UNPLAYABLE_HINTS = {
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
 
 
-@_rare_collections()
+@rare_collections()
 def execute(options: TabOptions) -> None:
     """Finger a piece if it is not fingered or is to be fingered anew, and write or show it.
 
