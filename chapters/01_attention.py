@@ -423,7 +423,7 @@ torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 # %%
 from slp_transformer.attention import attention
 
-plotting.show_source(attention, only=["scores", "alpha = m", "return"])
+plotting.show_source(attention)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.multi_head.AttentionHead">AttentionHead</autoref> supplies the four

@@ -16,15 +16,14 @@ from slp_transformer._internal.argument_checks import (
 )
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
-from slp_transformer._internal.dropout import Dropout
-from slp_transformer._internal.model_choices import (
-    BOOK_POSITIONS,
-    INITIALIZATIONS,
+from slp_transformer._internal.parts import (
+    BOOK_POSITION_NAMES,
+    INITIALIZATION_NAMES,
     BookPositions,
     Initialization,
-    load,
 )
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
+from slp_transformer.fast import Dropout
 
 
 def one_hot_lookup(
@@ -67,10 +66,10 @@ class TokenEmbedding(ShapedModule):
         Raises:
             ValueError: if an id is outside the vocabulary, or the ids are on another device.
         """
-        check_ids(ids, len(self.E))
         try:
             return F.embedding(ids, self.E)
-        except RuntimeError:
+        except (IndexError, RuntimeError):  # PyTorch's words for them name no id
+            check_ids(ids, len(self.E))
             refuse_other_device("Token ids", ids, self)
             raise
 
@@ -201,6 +200,9 @@ class SinusoidalPositions(PositionTable):
         return self
 
 
+POSITIONS = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions}
+
+
 class InputEncoding(nn.Module):
     r"""The input to the first block: what each token is plus where it stands.
 
@@ -239,16 +241,15 @@ class InputEncoding(nn.Module):
             ValueError: if a size or the choice is not one of these.
         """
         super().__init__()
-        check_in_choices(BOOK_POSITIONS, positions=positions)
-        check_in_choices(INITIALIZATIONS, initialization=initialization)
+        check_in_choices(BOOK_POSITION_NAMES, positions=positions)
+        check_in_choices(INITIALIZATION_NAMES, initialization=initialization)
         self.tokens: TokenEmbedding
         if scaled_embeddings:
-            std = INITIALIZATIONS[initialization].scaled_embedding_std
+            std = 0.02 if initialization == "bert" else None
             self.tokens = ScaledEmbedding(vocab_size, model_dim, std)
         else:
             self.tokens = TokenEmbedding(vocab_size, model_dim)
-        rows = load(str(BOOK_POSITIONS[positions].rows))
-        self.positions: LearnedPositions | SinusoidalPositions = rows(context_length, model_dim)
+        self.positions: PositionTable = POSITIONS[positions](context_length, model_dim)
         self.drop: Dropout = Dropout(dropout)
         self.register_load_state_dict_post_hook(_compute_missing_positions)
 

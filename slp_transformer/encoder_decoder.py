@@ -1,5 +1,7 @@
 """The encoder-decoder: one stack reads the source, another writes the target and looks across."""
 
+from typing import TYPE_CHECKING
+
 from torch import nn
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
@@ -112,3 +114,6 @@ class EncoderDecoder(nn.Module):
             ValueError: if an id is outside its vocabulary, or a sequence is too long.
         """
         return self.decode(target, self.encode(source, source_mask), source_mask)
+
+    if TYPE_CHECKING:
+        __call__ = forward

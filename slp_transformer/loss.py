@@ -4,11 +4,10 @@ import math
 import sys
 
 import torch
-import torch.nn.functional as F
 
-from slp_transformer._internal.cross_entropy import try_fast_cross_entropy_sum
 from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
+from slp_transformer.fast import fast_cross_entropy
 
 IGNORE_INDEX = -100  # a target that no loss looks at; PyTorch's choice
 
@@ -43,6 +42,26 @@ def next_token_loss(
     Raises:
         ValueError: if there is not one target for each position, or targets are no ids.
     """
+    check_targets(U, targets)
+    rows, words = U.flatten(0, -2), targets.flatten().long()
+    if rows.dtype.itemsize < 4:  # logits of an autocast model are too coarse to sum up
+        rows = rows.float()
+    if fast_paths_enabled():
+        return fast_cross_entropy(rows, words, label_smoothing, IGNORE_INDEX, reduction)
+    counts = words != IGNORE_INDEX
+    log_y = rows.log_softmax(dim=-1)
+    losses = -log_y.gather(-1, words.where(counts, 0).unsqueeze(-1)).squeeze(-1)
+    losses = (1 - label_smoothing) * losses - label_smoothing * log_y.mean(dim=-1)
+    total = losses.where(counts, 0.0).sum()
+    return total if reduction == "sum" else total / counts.sum()
+
+
+def check_targets(U: Tensor, targets: Tensor) -> None:
+    """Refuse targets that are no ids, or not one for each position.
+
+    Raises:
+        ValueError: saying what they are.
+    """
     if targets.is_floating_point() or targets.dtype == torch.bool:
         raise ValueError(
             f"Targets are the ids of words, so they must be whole numbers, not {targets.dtype}: "
@@ -53,16 +72,6 @@ def next_token_loss(
             f"Each position needs one target, but the logits are {format_shape(U)} and the targets "
             f"{format_shape(targets)}."
         )
-    rows, words = U.flatten(0, -2), targets.flatten().long()
-    if rows.dtype.itemsize < 4:  # logits of an autocast model are too coarse to sum up
-        rows = rows.float()
-    if fast_paths_enabled():
-        total = try_fast_cross_entropy_sum(rows, words, label_smoothing, IGNORE_INDEX)
-        if total is not None:
-            return total if reduction == "sum" else total / (words != IGNORE_INDEX).sum()
-    return F.cross_entropy(
-        rows, words, ignore_index=IGNORE_INDEX, reduction=reduction, label_smoothing=label_smoothing
-    )
 
 
 def perplexity(loss: float) -> float:

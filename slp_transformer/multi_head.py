@@ -4,22 +4,27 @@
 in one product: their matrices lie side by side.
 """
 
-import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_attention_inputs, check_feature_axis
+from slp_transformer._internal.argument_checks import (
+    BLOCK_HINTS,
+    check_feature_axis,
+    check_source,
+    explain_refusals,
+)
 from slp_transformer._internal.config_checks import (
     check_dropout,
     check_positive_sizes,
     resolve_head_sizes,
 )
-from slp_transformer._internal.dropout import apply_dropout
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor, format_shape
 from slp_transformer._internal.weight_matrices import make_weight_matrix
-from slp_transformer.attention import attend, attention, masked_softmax
+from slp_transformer.attention import attention
 from slp_transformer.cache import LayerCache
+from slp_transformer.fast import fused_kernel, has_fused_kernel
 from slp_transformer.hooks import HookedModule
 from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
 
@@ -149,13 +154,9 @@ class BaseAttention(HookedModule):
         """Return the matrices that each fused matrix holds, and their numbers of columns."""
         return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
 
-    def _projection_weight(self, index: int) -> Tensor:
-        """Return one of the three within W_QKV."""
-        return self.W_QKV.narrow(1, sum(self.widths[:index]), self.widths[index])
-
-    W_Q = property(lambda self: self._projection_weight(0))
-    W_K = property(lambda self: self._projection_weight(1))
-    W_V = property(lambda self: self._projection_weight(2))
+    W_Q = property(lambda self: self.W_QKV.split(self.widths, dim=1)[0])
+    W_K = property(lambda self: self.W_QKV.split(self.widths, dim=1)[1])
+    W_V = property(lambda self: self.W_QKV.split(self.widths, dim=1)[2])
 
     @property
     def output_matrix(self) -> nn.Parameter:
@@ -181,22 +182,16 @@ class BaseAttention(HookedModule):
         causal: bool,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
-        """Gather each head's values; also return the weights if asked for or hooked.
+        """Gather each head's values, and return the weights where they are computed.
 
         The fused kernel has no weights to return, and no steps between that a hook could see.
         """
         mask = expand_mask_to_heads(mask, Q, K)
         dropout = self.dropout if self.training else 0.0
-        if not return_weights and self.hook is None:
-            return attend(Q, K, V, mask, causal, dropout), None
+        if self.hook is None and not return_weights and has_fused_kernel(Q, dropout):
+            return fused_kernel(Q, K, V, mask, causal, dropout), None
         mask = add_causal_mask(mask, Q, K) if causal else mask
-        if self.hook is None:
-            return attention(Q, K, V, mask, dropout)
-        # As `attention`, but a hook may change each step before the next one reads it.
-        scores = self.hook("scores", Q @ K.mT / math.sqrt(self.key_dim))
-        mask = scores.new_zeros(1, 1) if mask is None else mask.to(scores.dtype)
-        alpha = self.hook("alpha", apply_dropout(masked_softmax(scores, mask), dropout))
-        return self.hook("head", alpha @ V), alpha
+        return attention(Q, K, V, mask, dropout, self.hook_point)
 
 
 class MultiHeadAttention(BaseAttention):
@@ -235,6 +230,7 @@ class MultiHeadAttention(BaseAttention):
         """
         super().__init__(model_dim, num_heads, num_heads, key_dim, value_dim, dropout)
 
+    @explain_refusals(BLOCK_HINTS, rows=True)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -268,13 +264,17 @@ class MultiHeadAttention(BaseAttention):
             ValueError: if a shape does not fit, the mask is not additive, `causal` is asked of
                 cross-attention, or the cache refuses (see `LayerCache.update`).
         """
-        check_attention_inputs(self.model_dim, X, H_enc, causal)
+        if H_enc is not None:
+            check_source(self.model_dim, X, H_enc, causal)
         Q, K, V = self.project(X, H_enc, 0 if cache is None else cache.length)
         if cache is not None:
             K, V = cache.update(K, V)
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = join_heads(head) @ self.W_O
         return A if alpha is None or not return_weights else (A, alpha)
+
+    if TYPE_CHECKING:
+        __call__ = forward
 
     def project(
         self,
@@ -296,10 +296,9 @@ class MultiHeadAttention(BaseAttention):
         """
         if H_enc is None:
             Q, K, V = (X @ self.W_QKV).split(self.widths, dim=-1)
-        else:
-            # Source and target differ, so no one product can serve both.
-            W_Q, *W_KV = self.W_QKV.split(self.widths, dim=1)
-            Q, (K, V) = X @ W_Q, (H_enc[..., start:, :] @ W for W in W_KV)
+        else:  # source and target differ, so no one product can serve both
+            W_Q, W_K, W_V = self.W_QKV.split(self.widths, dim=1)
+            Q, K, V = X @ W_Q, H_enc[..., start:, :] @ W_K, H_enc[..., start:, :] @ W_V
         A = self.num_heads
         Q, K, V = split_heads(Q, A), split_heads(K, A), split_heads(V, A)
         return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)

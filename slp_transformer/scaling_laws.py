@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slp_transformer._internal.config_checks import resolve_head_sizes
-from slp_transformer._internal.model_choices import NORM_ORDERS, POSITIONS
 from slp_transformer.config import TransformerConfig
 from slp_transformer.feedforward import feedforward_class
 
@@ -97,9 +96,9 @@ def count_parameters(config: TransformerConfig, *, encoder_decoder: bool = False
     blocks = encoder + decoder
     attentions = blocks + (decoder if encoder_decoder else 0)
     stacks = 2 if encoder_decoder else 1
-    norms = attentions + blocks + (stacks if NORM_ORDERS[config.norm].final_norm else 0)
+    norms = attentions + blocks + (stacks if config.norm != "post" else 0)
     vocabulary = config.vocab_size + (config.source_vocab_size or 0) * (stacks - 1)
-    learned = config.context_length * stacks if POSITIONS[config.positions].learned else 0
+    learned = config.context_length * stacks if config.positions == "learned" else 0
     return ParameterCount(
         attention=attentions * 2 * d * A * (d_k + d_v),
         feedforward=blocks * (layer.num_inputs + 1) * d * d_ff,

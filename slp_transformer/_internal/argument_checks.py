@@ -2,17 +2,19 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 from torch import nn
 
+from slp_transformer._internal.config_checks import check_dropout
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_all_finite(tensor: Tensor) -> bool:
@@ -62,20 +64,17 @@ def refuse_unfit_rows(name: str, X: Tensor, module: nn.Module) -> None:
             f"{name} must have the type of the weights, {W.dtype}, not {X.dtype}: write "
             f".to({W.dtype}), or give the model the other type."
         )
-    for part in module.children():  # the widths of attention are those of the whole block
+    for part in (module, *module.children()):  # the width of attention is that of the whole block
         if isinstance(width := getattr(part, "model_dim", None), int):
             check_feature_axis(name, X, width)
 
 
-def check_attention_inputs(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
-    """Refuse inputs of attention that do not fit its matrices, or each other.
+def check_source(model_dim: int, X: Tensor, H_enc: Tensor, causal: bool) -> None:
+    """Refuse an encoder's output that does not fit attention's matrices, or its other input.
 
     Raises:
         ValueError: naming the input, or the two that disagree.
     """
-    check_feature_axis("X", X, model_dim)
-    if H_enc is None:
-        return
     check_feature_axis("H_enc", H_enc, model_dim)
     if H_enc.shape[:-2] != X.shape[:-2]:
         raise ValueError(
@@ -102,6 +101,55 @@ def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:
             "Q [... × N × d_k], K [... × M × d_k] and V [... × M × d_v] need at least two axes, "
             "the same axes before the last two, the same d_k and a value for each key, but have "
             f"shapes {format_shape(Q)}, {format_shape(K)} and {format_shape(V)}."
+        )
+
+
+def check_attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, dropout: float) -> None:
+    """Refuse what no attention can be computed from.
+
+    Raises:
+        ValueError: if the shapes do not fit together, the mask is not additive, or dropout is no
+            share below 1.
+    """
+    check_qkv(Q, K, V)
+    check_dropout(dropout)
+    if mask is not None:
+        check_mask(mask, (*Q.shape[:-1], K.shape[-2]))
+
+
+def check_same_rows(H: Tensor, E: Tensor) -> None:
+    """Refuse outputs and embeddings that cannot be compared.
+
+    Raises:
+        ValueError: if their rows have different sizes.
+    """
+    if H.shape[-1] != E.shape[-1]:
+        raise ValueError(
+            f"Rows of H {format_shape(H)} and E {format_shape(E)} must have the same size d "
+            "to be compared."
+        )
+
+
+def check_token_counts(whose: str, *counts: int) -> None:
+    """Refuse negative numbers of tokens.
+
+    Raises:
+        ValueError: naming the least.
+    """
+    if min(counts) < 0:
+        raise ValueError(f"{whose} needs numbers of tokens of 0 or more, not {min(counts)}.")
+
+
+def check_causal_lengths(Q: Tensor, K: Tensor) -> None:
+    """Refuse more queries than keys where the future is hidden.
+
+    Raises:
+        ValueError: naming both numbers.
+    """
+    N, M = Q.shape[-2], K.shape[-2]
+    if N > M:
+        raise ValueError(
+            f"A causal mask needs a key for each query, but there are {N} queries and {M} keys."
         )
 
 
@@ -151,6 +199,23 @@ def refuse_unknown_arguments(whose: str, names: Iterable[str], hints: Mapping[st
         raise TypeError(f"{whose} has no argument {name}{hint}.")
 
 
+def check_encoder_output(block: Any, H_enc: Tensor | None, enc_mask: Tensor | None) -> None:
+    """Refuse an encoder's output that a block cannot read, or that it is missing.
+
+    Raises:
+        ValueError: if `H_enc` is missing or not wanted.
+    """
+    if block.cross_attention is not None and H_enc is None:
+        raise ValueError(
+            "This block has cross-attention and needs the encoder's output: pass H_enc."
+        )
+    if block.cross_attention is None and (H_enc is not None or enc_mask is not None):
+        raise ValueError(
+            "This block has no cross-attention, so it cannot read H_enc or enc_mask: build it "
+            "with cross_attention=True, or leave them out."
+        )
+
+
 def refuse_foreign_arguments(
     hints: Mapping[str, str],
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -167,6 +232,35 @@ def refuse_foreign_arguments(
             return function(*args, **kwargs)
 
         return call
+
+    return decorate
+
+
+def explain_refusals(hints: Mapping[str, str], rows: bool = False) -> Callable[[F], F]:
+    """Let a module's `forward` refuse in a sentence what Python or PyTorch refuses in its own way.
+
+    Args:
+        hints: for arguments that others' modules have, what does the same here.
+        rows: whether to say, of the first argument, why PyTorch could not compute with it.
+    """
+
+    def decorate(forward: F) -> F:
+        @functools.wraps(forward)
+        def call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return forward(self, *args, **kwargs)
+            except TypeError:
+                refuse_unknown_arguments(type(self).__name__, kwargs.keys() & hints.keys(), hints)
+                raise
+            except torch.OutOfMemoryError:
+                raise
+            except (RuntimeError, IndexError):
+                X = args[0] if args else kwargs.get("X")
+                if rows and isinstance(X, Tensor):
+                    refuse_unfit_rows("X", X, self)
+                raise
+
+        return cast(F, call)
 
     return decorate
 

@@ -27,6 +27,7 @@ from types import NoneType, UnionType
 from typing import (
     Any,
     Literal,
+    NamedTuple,
     Protocol,
     TypeVar,
     Union,
@@ -47,6 +48,12 @@ class Choice(Protocol):
 
 
 ChoiceT = TypeVar("ChoiceT", bound=Choice)
+
+
+class Phrase(NamedTuple):
+    """An entry that says what a name means, where plain code says what it does."""
+
+    summary: str
 
 
 class Choices(Mapping[str, ChoiceT]):

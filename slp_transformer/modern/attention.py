@@ -5,8 +5,8 @@ import math
 import torch
 from torch import nn, zeros
 
-from slp_transformer._internal.argument_checks import check_attention_inputs
-from slp_transformer._internal.model_choices import AttentionBias, qkv_and_output_bias
+from slp_transformer._internal.argument_checks import BLOCK_HINTS, check_source, explain_refusals
+from slp_transformer._internal.parts import AttentionBias
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.weight_matrices import affine
@@ -104,7 +104,7 @@ class GroupedQueryAttention(BaseAttention):
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_num_kv_heads(num_heads, num_kv_heads)
         super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim, dropout)
-        qkv, output = qkv_and_output_bias(bias)
+        qkv, output = {False: (False, False), True: (True, True), "qkv": (True, False)}[bias]
         self.b_QKV: nn.Parameter | None = nn.Parameter(zeros(sum(self.widths))) if qkv else None
         self.b_O: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if output else None
         self.qk_norm_joint = qk_norm_joint
@@ -115,6 +115,7 @@ class GroupedQueryAttention(BaseAttention):
         self.rotary = rotary
         self.window = window
 
+    @explain_refusals(BLOCK_HINTS, rows=True)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -145,7 +146,8 @@ class GroupedQueryAttention(BaseAttention):
             ValueError: if a shape does not fit, the mask is not additive, the cache refuses, or
                 `H_enc` or `position_ids` are not for this kind of attention.
         """
-        check_attention_inputs(self.model_dim, X, H_enc, causal)
+        if H_enc is not None:
+            check_source(self.model_dim, X, H_enc, causal)
         if self.rotary is None and position_ids is not None:
             raise ValueError("position_ids are for rotations: this attention has none.")
         if self.rotary is not None and H_enc is not None:

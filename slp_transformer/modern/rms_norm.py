@@ -1,9 +1,11 @@
 """RMSNorm: layer norm without the mean and without the offset."""
 
+import torch
 import torch.nn.functional as F
 from torch import nn, ones
 
 from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 
 
@@ -42,4 +44,7 @@ class RMSNorm(ShapedModule):
         """Scale each row of X by its own root mean square."""
         # Rows of bfloat16 and a gain of float32, as under autocast, have no fused kernel.
         same = X.to(self.gamma.dtype) if X.dtype != self.gamma.dtype else X
-        return F.rms_norm(same, (self.model_dim,), self.gamma, self.eps).to(X.dtype)
+        if fast_paths_enabled():  # the same, in one pass over X
+            return F.rms_norm(same, (self.model_dim,), self.gamma, self.eps).to(X.dtype)
+        mean_square = same.square().mean(dim=-1, keepdim=True)
+        return (self.gamma * same / torch.sqrt(mean_square + self.eps)).to(X.dtype)

@@ -4,9 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal import cross_entropy
-from slp_transformer._internal.cross_entropy import try_fast_cross_entropy_sum
+from slp_transformer import fast as cross_entropy
 from slp_transformer._internal.reference_mode import reference_mode
+from slp_transformer.fast import try_fast_cross_entropy_sum
 from slp_transformer.loss import IGNORE_INDEX, next_token_loss
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pkgutil import resolve_name
+from typing import get_args
 
 import names_table
 import pytest
@@ -10,7 +11,9 @@ import torch
 from commands import output, refused
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer._internal.model_choices import MODEL_TABLES, PositionsChoice
+from slp_transformer._internal import parts
+from slp_transformer._internal.choices import Phrase as PositionsChoice
+from slp_transformer._internal.parts import MODEL_TABLES
 from slp_transformer.generation.sharded_weights import SHARDED_PARAMETERS
 from slp_transformer.modern import ModernConfig, ModernLM, RopeScaling
 from slp_transformer.modern.families import HF_FAMILIES
@@ -74,7 +77,7 @@ def added(request):
     """A table with an entry from outside, which does what one of its own does."""
     table = TABLES[request.param]
     like = list(table.values())[-1]
-    table.add("from-outside", dataclasses.replace(like, summary="what a plug-in adds"))
+    table.add("from-outside", type(like)("what a plug-in adds"))
     yield table
     table.remove("from-outside")
 
@@ -96,6 +99,7 @@ def test_an_entry_from_outside_is_offered_documented_and_taken(added, capsys):
         assert ModelSettings(**{setting: "from-outside"}).to_config(V)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_settings_that_are_no_choice_of_a_table_are_refused():
     for setting in SETTINGS:
         for make in (ModelSettings, lambda **choice: ModernConfig(V, **choice)):
@@ -115,3 +119,12 @@ def test_a_family_from_outside_is_read_offered_and_documented(tmp_path, monkeypa
     with pytest.raises(ValueError, match="known are .*alpaca"):
         read_config(tmp_path)
     assert "| Alpaca | `alpaca` |" in names_table.fill("<!-- families -->")
+
+
+@pytest.mark.parametrize(
+    "kind", [parts.Activation, parts.BookActivation, parts.NormOrder, parts.BookNormOrder]
+)
+def test_a_type_checker_knows_the_names_of_the_table(kind):
+    """`Literal` for mypy and an editor, the table for everything else."""
+    literal, table = kind.__origin__, kind.__metadata__[0]
+    assert get_args(literal) == tuple(table)

@@ -13,7 +13,7 @@ from js_engines import Chromium, Racer, constants
 from sampled import mostly_slow
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
-from slp_transformer._internal.model_choices import ACTIVATIONS
+from slp_transformer._internal.parts import ACTIVATION_NAMES as ACTIVATIONS
 from slp_transformer.data.text_tokenizer import TextTokenizer, byte_by_character
 from slp_transformer.generation import generate
 from slp_transformer.guitar.tab_tokenizer import TabTokenizer

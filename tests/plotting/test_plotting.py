@@ -11,6 +11,7 @@ import torch
 
 from slp_transformer import plotting
 from slp_transformer.attention import attention
+from slp_transformer.cache import LayerCache
 from slp_transformer.masks import causal_mask
 from slp_transformer.multi_head import MultiHeadAttention
 
@@ -37,12 +38,13 @@ def test_source_is_the_package_s_own_less_its_docstrings(thing):
 
 
 def test_of_a_long_function_only_what_is_taught_is_shown():
-    code = str(plotting.show_source(attention, only=["scores", "alpha = m", "return"]))
-    body = inspect.getsource(attention)
+    picked = ["self.K[", "self.V[", "return"]
+    code = str(plotting.show_source(LayerCache.update, only=picked))
+    body = inspect.getsource(LayerCache.update)
     lines = code.splitlines()
-    assert lines[0] == "def attention(…):" and lines[-1] == "    return alpha @ V, alpha"
-    assert [line for line in lines[1:] if line not in body] == [lines[1], lines[3], lines[5]]
-    assert {lines[1].strip(), lines[3].strip(), lines[5].strip()} == {"# …"}
+    assert lines[0] == "def update(…):" and lines[-1].startswith("    return self.K[")
+    assert [line for line in lines[1:] if line not in body] == [lines[1], lines[4]]
+    assert {lines[1].strip(), lines[4].strip()} == {"# …"}
     assert str(plotting.show_source(causal_mask, only=["M ="])).endswith("\n    # …")
     with pytest.raises(ValueError, match=r"begins with \['Z ='\]"):
         plotting.show_source(attention, only=["scores", "Z ="])
