@@ -1,7 +1,7 @@
 """Attention: how one token's stream reads from the others.
 
-The equation. `slp_transformer.fast` has PyTorch's fused kernel for it, `slp_transformer.multi_head`
-the heads that make queries, keys and values, `slp_transformer.masks` the masks. Row vectors
+The equation. The heads that make queries, keys and values are in `slp_transformer.multi_head`,
+the masks in `slp_transformer.masks`, PyTorch's fused kernel in `slp_transformer.fast`. Row vectors
 throughout: a token is a row of X [N×d].
 """
 
@@ -9,9 +9,9 @@ import math
 
 import torch
 
-from slp_transformer._internal.argument_checks import check_attention, check_causal_lengths
+from slp_transformer._internal.argument_checks import check_attention
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.fast import apply_dropout, fused_kernel
+from slp_transformer.fast import apply_dropout
 from slp_transformer.hooks import Hook, pass_on
 
 
@@ -70,37 +70,3 @@ def masked_softmax(
     # would not, since 0 times NaN is NaN.
     empty = (mask == -math.inf).all(dim=-1, keepdim=True)
     return torch.softmax(scores + mask.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
-
-
-def fused_attention(
-    Q: Float[Tensor, "*batch N d_k"],
-    K: Float[Tensor, "*batch M d_k"],
-    V: Float[Tensor, "*batch M d_v"],
-    mask: Float[Tensor, "... #N #M"] | None = None,
-    causal: bool = False,
-    dropout: float = 0.0,
-) -> Float[Tensor, "*batch N d_v"]:
-    """Compute the values of `attention` with PyTorch's fused kernel, without the weights.
-
-    With `causal` and no mask the kernel gets a flag, and no N×N mask is ever made.
-
-    Args:
-        Q: queries.
-        K: keys.
-        V: values.
-        mask: additive mask, broadcast to the scores.
-        causal: also hide the future; where there are more keys than queries, the queries are those
-            of the last tokens.
-        dropout: share of the weights to drop.
-
-    Returns:
-        The gathered values; zeros for a query that may see nothing.
-
-    Raises:
-        ValueError: if the shapes do not fit together, the mask is not additive, dropout is no
-            share below 1, or `causal` is asked for with more queries than keys.
-    """
-    check_attention(Q, K, V, mask, dropout)
-    if causal:
-        check_causal_lengths(Q, K)
-    return fused_kernel(Q, K, V, mask, causal, dropout)

@@ -7,20 +7,19 @@ it found. Post-norm, the order of Vaswani et al. 2017, is an option.
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict, Unpack
 
-import torch
 from torch import nn
-from torch.nn.init import xavier_uniform_
 
 from slp_transformer._internal.argument_checks import (
     BLOCK_HINTS,
     check_encoder_output,
     explain_refusals,
+    refuse_unfit_rows,
 )
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.initialization import draw_matrices
 from slp_transformer._internal.parts import (
     BOOK_ACTIVATION_NAMES,
-    INITIALIZATION_NAMES,
     NORM_ORDER_NAMES,
     BookActivation,
     Initialization,
@@ -135,7 +134,7 @@ class ResidualBlock(HookedModule):
         """Return what writes to the stream: attention, cross-attention if any, feedforward."""
         return [s for s in (self.attention, self.cross_attention, self.ffn) if s is not None]
 
-    @explain_refusals(BLOCK_HINTS, rows=True)
+    @explain_refusals(refuse_unfit_rows, BLOCK_HINTS)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -230,18 +229,6 @@ class TransformerBlock(ResidualBlock):
         )
 
 
-def fill_normal_(W: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """Fill a matrix with normal numbers of deviation 0.02, in place."""
-    return W.normal_(std=0.02)
-
-
-INITIALIZATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gpt2": fill_normal_,
-    "xavier": xavier_uniform_,
-    "bert": fill_normal_,
-}
-
-
 class BlockStack(ShapedModule):
     """Blocks one above the other: the output of one is the input of the next, X^ℓ = H^{ℓ−1}.
 
@@ -264,41 +251,16 @@ class BlockStack(ShapedModule):
         """Stack blocks, and draw their matrices; `TransformerStack` makes the book's blocks, too.
 
         Raises:
-            ValueError: if the initialization is none that `initialize` knows.
+            ValueError: if the initialization is none of the three.
         """
         super().__init__()
-        check_in_choices(INITIALIZATION_NAMES, initialization=initialization)
         self.blocks: nn.ModuleList = nn.ModuleList(blocks)
         self.final_norm: nn.Module | None = final_norm
-        self.initialize(initialization)
-
-    @torch.no_grad()
-    def initialize(self, scheme: Initialization = "gpt2") -> None:
-        """Draw every matrix anew; the book leaves initialization open.
-
-        As GPT-2 does (Radford et al. 2019, section 2.3), from a normal distribution of deviation
-        0.02; the matrices that write to the residual stream from one narrower by the root of their
-        number, so that the stream does not grow with depth. As BERT does (Devlin et al. 2019), all
-        from the same distribution: after a post-norm the stream is of one size anyway. Or as Xavier
-        Glorot does (Glorot and Bengio 2010), uniformly up to √(6/(rows + columns)), so that
-        variances are kept on the way up and, as far as can be, on the way down.
-
-        Args:
-            scheme: "gpt2", "xavier" or "bert".
-        """
         # A stack may hold other modules; only of our blocks is it known what writes to the stream.
-        blocks = [block for block in self.blocks if isinstance(block, ResidualBlock)]
-        sublayers = [sublayer for block in blocks for sublayer in block.sublayers()]
-        draw = INITIALIZATIONS[scheme]
-        for sublayer in sublayers:
-            for W in sublayer.matrices:
-                # Not in place: W may be columns of a fused matrix, and numbers are drawn in the
-                # order of memory, so a seed would give others than to a matrix by itself.
-                W.copy_(draw(torch.empty(W.shape, dtype=W.dtype, device=W.device)))
-            if scheme == "gpt2":
-                sublayer.output_matrix.mul_(len(sublayers) ** -0.5)
+        ours = [block for block in self.blocks if isinstance(block, ResidualBlock)]
+        draw_matrices([part for block in ours for part in block.sublayers()], initialization)
 
-    @explain_refusals(BLOCK_HINTS)
+    @explain_refusals(hints=BLOCK_HINTS)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -371,7 +333,7 @@ class TransformerStack(BlockStack):
             num_blocks: L.
             model_dim: d.
             num_heads: A.
-            initialization: "gpt2", "xavier" or "bert", see `initialize`.
+            initialization: "gpt2", "xavier" or "bert", see `TransformerConfig`.
             **options: what else `TransformerBlock` takes, the same for every block.
 
         Raises:

@@ -1,7 +1,6 @@
 """The input: a row of X for each token, from what it is and where it stands."""
 
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,10 +11,12 @@ from slp_transformer._internal.argument_checks import (
     check_position_ids,
     check_positions,
     check_token_axis,
-    refuse_other_device,
+    explain_refusals,
+    refuse_unfit_ids,
 )
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.meta_device import ComputedTable, compute_missing_tables
 from slp_transformer._internal.parts import (
     BOOK_POSITION_NAMES,
     INITIALIZATION_NAMES,
@@ -60,18 +61,14 @@ class TokenEmbedding(ShapedModule):
         check_positive_sizes(vocab_size=vocab_size, model_dim=model_dim)
         self.E = nn.Parameter(torch.randn(vocab_size, model_dim) * 0.02)
 
+    @explain_refusals(refuse_unfit_ids)  # PyTorch's words for an unknown id do not name it
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
         """Return the row of E for each id.
 
         Raises:
             ValueError: if an id is outside the vocabulary, or the ids are on another device.
         """
-        try:
-            return F.embedding(ids, self.E)
-        except (IndexError, RuntimeError):  # PyTorch's words for them name no id
-            check_ids(ids, len(self.E))
-            refuse_other_device("Token ids", ids, self)
-            raise
+        return F.embedding(ids, self.E)
 
 
 class ScaledEmbedding(TokenEmbedding):
@@ -172,12 +169,14 @@ def sinusoidal_positions(N: int, model_dim: int) -> Float[Tensor, "N d"]:
     return P.to(torch.get_default_dtype())
 
 
-class SinusoidalPositions(PositionTable):
+class SinusoidalPositions(ComputedTable, PositionTable):
     """`sinusoidal_positions` in the place of `LearnedPositions`; nothing is learned.
 
     Attributes:
         P: the position matrix [N×d], a buffer that is made again rather than saved.
     """
+
+    compute = staticmethod(sinusoidal_positions)
 
     def __init__(self, context_length: int, model_dim: int):
         """Compute the positions once.
@@ -187,17 +186,8 @@ class SinusoidalPositions(PositionTable):
         """
         super().__init__()
         check_positive_sizes(context_length=context_length)
-        P = sinusoidal_positions(context_length, model_dim)
+        P = self.compute(context_length, model_dim)
         self.register_buffer("P", P, persistent=False)  # it moves with the model, but is not saved
-
-    def _apply(self, fn, recurse=True):
-        """Compute P again where a model made without memory is given some."""
-        had_memory = not self.P.is_meta
-        super()._apply(fn, recurse)
-        if not had_memory and not self.P.is_meta:
-            with torch.device("cpu"):  # the default device may be the one without memory
-                self.P.copy_(sinusoidal_positions(*self.P.shape))
-        return self
 
 
 POSITIONS = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions}
@@ -251,7 +241,7 @@ class InputEncoding(nn.Module):
             self.tokens = TokenEmbedding(vocab_size, model_dim)
         self.positions: PositionTable = POSITIONS[positions](context_length, model_dim)
         self.drop: Dropout = Dropout(dropout)
-        self.register_load_state_dict_post_hook(_compute_missing_positions)
+        self.register_load_state_dict_post_hook(compute_missing_tables)
 
     def forward(
         self,
@@ -278,10 +268,3 @@ class InputEncoding(nn.Module):
         check_positions(start, ids.shape[-1], len(self.positions.P))
         check_position_ids(position_ids, ids.shape[-1], len(self.positions.P))
         return self.drop(self.tokens(ids) + self.positions.P[position_ids])
-
-
-def _compute_missing_positions(encoding: InputEncoding, _: Any) -> None:
-    """Compute sinusoids, which no file holds, for a model that was made without memory."""
-    E, positions = encoding.tokens.E, encoding.positions
-    if positions.P.is_meta and not E.is_meta:
-        positions.to_empty(device=E.device)

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from slp_transformer._internal.argument_checks import check_attention, check_causal_lengths
 from slp_transformer._internal.config_checks import check_dropout
 from slp_transformer._internal.reference_mode import fast_paths_enabled, is_forward_mode, is_traced
 from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor
@@ -38,11 +39,42 @@ def has_fused_kernel(Q: Float[Tensor, "*batch N d_k"], dropout: float) -> bool:
     return fast_paths_enabled() and not without_kernel
 
 
-def fused_kernel(Q, K, V, mask, causal, dropout):
-    """Compute the values of `attention` in one kernel, without a matrix of weights.
+def fused_attention(
+    Q: Float[Tensor, "*batch N d_k"],
+    K: Float[Tensor, "*batch M d_k"],
+    V: Float[Tensor, "*batch M d_v"],
+    mask: Float[Tensor, "... #N #M"] | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+) -> Float[Tensor, "*batch N d_v"]:
+    """Compute the values of `attention` with PyTorch's fused kernel, without a matrix of weights.
 
-    The arguments are not checked: see `fused_attention`.
+    With `causal` and no mask the kernel gets a flag, and no N×N mask is ever made.
+
+    Args:
+        Q: queries.
+        K: keys.
+        V: values.
+        mask: additive mask, broadcast to the scores.
+        causal: also hide the future; where there are more keys than queries, the queries are those
+            of the last tokens.
+        dropout: share of the weights to drop.
+
+    Returns:
+        The gathered values; zeros for a query that may see nothing.
+
+    Raises:
+        ValueError: if the shapes do not fit together, the mask is not additive, dropout is no
+            share below 1, or `causal` is asked for with more queries than keys.
     """
+    check_attention(Q, K, V, mask, dropout)
+    if causal:
+        check_causal_lengths(Q, K)
+    return fused_kernel(Q, K, V, mask, causal, dropout)
+
+
+def fused_kernel(Q, K, V, mask, causal, dropout):
+    """Compute `fused_attention` for modules that have checked their arguments."""
     shape = (*Q.shape[:-1], V.shape[-1])
     # The kernel's flag stands alone, without a mask, and takes the first query for the first token;
     # after a cache the queries are the last tokens. In these cases the future goes into the mask.
@@ -166,49 +198,23 @@ def sample_keep_mask(shape: Sequence[int], p: float) -> Bool[Tensor, "..."]:
 
 
 def fast_cross_entropy(
-    rows: Float[Tensor, "rows V"],
-    words: Int[Tensor, "rows"],
-    label_smoothing: float,
-    ignore_index: int,
-    reduction: str,
-) -> Float[Tensor, ""]:
-    """Compute `next_token_loss` in the fastest way there is; the targets have been checked."""
-    total = try_fast_cross_entropy_sum(rows, words, label_smoothing, ignore_index)
-    if total is not None:
-        return total if reduction == "sum" else total / (words != ignore_index).sum()
-    return F.cross_entropy(
-        rows, words, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
-    )
-
-
-def try_fast_cross_entropy_sum(
     U: Float[Tensor, "rows V"],
     targets: Int[Tensor, "rows"],
     label_smoothing: float,
     ignore_index: int,
-) -> Float[Tensor, ""] | None:
-    """Sum cross-entropies, as `torch.nn.functional.cross_entropy` has it.
-
-    Args:
-        U: logits.
-        targets: the right word of each row.
-        label_smoothing: the share of each target's probability that is spread over all words.
-        ignore_index: the target of rows that do not count.
-
-    Returns:
-        The sum; None where PyTorch's own way is the faster one, or the only one: for few logits, of
-        other kinds, without gradients, on other devices, in compiled models, within the transforms
-        of `torch.func`, and for targets that are no words or a strange share, which it refuses.
-    """
-    plain = U.device.type == "cpu" and U.dtype == torch.float32 and not is_traced(U)
-    learns = U.requires_grad and torch.is_grad_enabled() and targets.dtype == torch.int64
-    if not (plain and learns and U.numel() >= MIN_LOGITS and 0 <= label_smoothing <= 1):
-        return None
+    reduction: str,
+) -> Float[Tensor, ""]:
+    """Compute `next_token_loss`, whose arguments have been checked, in the fastest way there is."""
+    # For few logits PyTorch's own way is as fast, and elsewhere it is the only one: in other types,
+    # on other devices, without gradients, in compiled models, in the transforms of `torch.func`.
+    many = U.device.type == "cpu" and U.dtype == torch.float32 and U.numel() >= MIN_LOGITS
+    if not (many and U.requires_grad and torch.is_grad_enabled()) or is_traced(U):
+        how = {"ignore_index": ignore_index, "reduction": reduction}
+        return F.cross_entropy(U, targets, label_smoothing=label_smoothing, **how)
     counts = targets != ignore_index
-    words = targets.where(counts, 0)
-    if words.min() < 0 or words.max() >= U.shape[1]:
-        return None
-    return SummedCrossEntropy.apply(U, words.unsqueeze(1), counts.unsqueeze(1), label_smoothing)
+    words = targets.where(counts, 0).unsqueeze(1)
+    total = SummedCrossEntropy.apply(U, words, counts.unsqueeze(1), label_smoothing)
+    return total if reduction == "sum" else total / counts.sum()
 
 
 class SummedCrossEntropy(torch.autograd.Function):

@@ -88,7 +88,7 @@ class TransformerLM(ShapedModule):
         """Return the matrix of the head: E once more."""
         return self.embedding.tokens.E
 
-    @explain_refusals(MODEL_HINTS)
+    @explain_refusals(hints=MODEL_HINTS)
     def forward(
         self,
         ids: Int[Tensor, "*batch N"],

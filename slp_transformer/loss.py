@@ -2,11 +2,14 @@
 
 import math
 import sys
+from typing import Literal
 
-import torch
-
+from slp_transformer._internal.argument_checks import (
+    check_smoothing_and_reduction,
+    check_targets,
+)
 from slp_transformer._internal.reference_mode import fast_paths_enabled
-from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
+from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.fast import fast_cross_entropy
 
 IGNORE_INDEX = -100  # a target that no loss looks at; PyTorch's choice
@@ -17,7 +20,7 @@ def next_token_loss(
     targets: Int[Tensor, "*batch N"],
     *,
     label_smoothing: float = 0.0,
-    reduction: str = "mean",
+    reduction: Literal["mean", "sum"] = "mean",
 ) -> Float[Tensor, ""]:
     r"""Mean cross-entropy of the words that came next, in nats.
 
@@ -40,9 +43,11 @@ def next_token_loss(
         reduction: "mean", or "sum" to divide later.
 
     Raises:
-        ValueError: if there is not one target for each position, or targets are no ids.
+        ValueError: if there is not one target for each position, targets are no ids of the
+            vocabulary, the smoothing is no share or the reduction is another one.
     """
-    check_targets(U, targets)
+    check_targets(U, targets, IGNORE_INDEX)
+    check_smoothing_and_reduction(label_smoothing, reduction)
     rows, words = U.flatten(0, -2), targets.flatten().long()
     if rows.dtype.itemsize < 4:  # logits of an autocast model are too coarse to sum up
         rows = rows.float()
@@ -54,24 +59,6 @@ def next_token_loss(
     losses = (1 - label_smoothing) * losses - label_smoothing * log_y.mean(dim=-1)
     total = losses.where(counts, 0.0).sum()
     return total if reduction == "sum" else total / counts.sum()
-
-
-def check_targets(U: Tensor, targets: Tensor) -> None:
-    """Refuse targets that are no ids, or not one for each position.
-
-    Raises:
-        ValueError: saying what they are.
-    """
-    if targets.is_floating_point() or targets.dtype == torch.bool:
-        raise ValueError(
-            f"Targets are the ids of words, so they must be whole numbers, not {targets.dtype}: "
-            "write targets.long() if they are ids."
-        )
-    if U.shape[:-1] != targets.shape:
-        raise ValueError(
-            f"Each position needs one target, but the logits are {format_shape(U)} and the targets "
-            f"{format_shape(targets)}."
-        )
 
 
 def perplexity(loss: float) -> float:

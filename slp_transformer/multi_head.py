@@ -6,21 +6,16 @@ in one product: their matrices lie side by side.
 
 from typing import TYPE_CHECKING
 
-import torch
-from torch import nn
-
 from slp_transformer._internal.argument_checks import (
     BLOCK_HINTS,
     check_feature_axis,
     check_source,
     explain_refusals,
+    refuse_unfit_rows,
 )
-from slp_transformer._internal.config_checks import (
-    check_dropout,
-    check_positive_sizes,
-    resolve_head_sizes,
-)
-from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor, format_shape
+from slp_transformer._internal.config_checks import check_dropout, check_positive_sizes
+from slp_transformer._internal.head_matrices import HeadMatrices
+from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import make_weight_matrix
 from slp_transformer.attention import attention
 from slp_transformer.cache import LayerCache
@@ -102,76 +97,14 @@ def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batc
     return heads.transpose(-3, -2).flatten(-2)
 
 
-class BaseAttention(HookedModule):
-    """The base of multi-head attention: its matrices, and how heads gather values.
-
-    The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
-    of them are one product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).
+class BaseAttention(HeadMatrices, HookedModule):
+    """The base of multi-head attention: the heads' matrices, and how heads gather values.
 
     Attributes:
-        W_QKV: all matrices that read the stream, side by side [d×(Ad_k+Gd_k+Gd_v)].
-        W_Q: the query matrices of all heads in it [d×Ad_k]; a view.
-        W_K: the key matrices, likewise [d×Gd_k].
-        W_V: the value matrices, likewise [d×Gd_v].
-        W_O: output matrix [Ad_v×d].
         dropout: share of the attention weights that is dropped in training.
     """
 
-    def __init__(
-        self,
-        model_dim: int,
-        num_heads: int,
-        num_kv_heads: int,
-        key_dim: int | None,
-        value_dim: int | None,
-        dropout: float,
-    ):
-        """Make the matrices of A heads for queries, and of G for keys and values.
-
-        Raises:
-            ValueError: if a size is not a positive whole number, or d/A is asked for and A does
-                not divide d.
-        """
-        super().__init__()
-        check_dropout(dropout)
-        sizes = resolve_head_sizes(model_dim, num_heads, key_dim, value_dim)
-        self.key_dim: int = sizes[0]
-        self.value_dim: int = sizes[1]
-        self.model_dim: int = model_dim
-        self.num_heads: int = num_heads
-        self.num_kv_heads: int = num_kv_heads
-        self.dropout = dropout
-        kv_widths = num_kv_heads * self.key_dim, num_kv_heads * self.value_dim
-        self.widths: tuple[int, int, int] = (num_heads * self.key_dim, *kv_widths)
-        # Each is drawn by itself, so that a seed gives what it would give to three parameters.
-        self.W_QKV = nn.Parameter(
-            torch.cat([make_weight_matrix(model_dim, w) for w in self.widths], dim=1)
-        )
-        self.W_O = make_weight_matrix(num_heads * self.value_dim, model_dim)
-
-    @property
-    def fused_layout(self) -> dict[str, dict[str, int]]:
-        """Return the matrices that each fused matrix holds, and their numbers of columns."""
-        return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
-
-    W_Q = property(lambda self: self.W_QKV.split(self.widths, dim=1)[0])
-    W_K = property(lambda self: self.W_QKV.split(self.widths, dim=1)[1])
-    W_V = property(lambda self: self.W_QKV.split(self.widths, dim=1)[2])
-
-    @property
-    def output_matrix(self) -> nn.Parameter:
-        """Return the matrix that writes to the residual stream."""
-        return self.W_O
-
-    @property
-    def matrices(self) -> list[Tensor]:
-        """Return each matrix by itself, as the equations name them: W_Q, W_K, W_V and W_O."""
-        return [self.W_Q, self.W_K, self.W_V, self.W_O]
-
-    @property
-    def heads(self) -> tuple["HeadView", ...]:
-        """Return each head's own matrices, to read and to set: `mha.heads[2].W_K = W`."""
-        return tuple(HeadView(self, c) for c in range(self.num_heads))
+    dropout: float
 
     def _attend(
         self,
@@ -182,12 +115,10 @@ class BaseAttention(HookedModule):
         causal: bool,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
-        """Gather each head's values, and return the weights where they are computed.
-
-        The fused kernel has no weights to return, and no steps between that a hook could see.
-        """
+        """Gather each head's values, and return the weights where they are computed."""
         mask = expand_mask_to_heads(mask, Q, K)
         dropout = self.dropout if self.training else 0.0
+        # The kernel has no weights to return, and no steps between that a hook could see.
         if self.hook is None and not return_weights and has_fused_kernel(Q, dropout):
             return fused_kernel(Q, K, V, mask, causal, dropout), None
         mask = add_causal_mask(mask, Q, K) if causal else mask
@@ -228,9 +159,11 @@ class MultiHeadAttention(BaseAttention):
             ValueError: if a size is not a positive whole number, or d/A is asked for and A does
                 not divide d.
         """
-        super().__init__(model_dim, num_heads, num_heads, key_dim, value_dim, dropout)
+        check_dropout(dropout)
+        super().__init__(model_dim, num_heads, num_heads, key_dim, value_dim)
+        self.dropout = dropout
 
-    @explain_refusals(BLOCK_HINTS, rows=True)
+    @explain_refusals(refuse_unfit_rows, BLOCK_HINTS)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -264,8 +197,7 @@ class MultiHeadAttention(BaseAttention):
             ValueError: if a shape does not fit, the mask is not additive, `causal` is asked of
                 cross-attention, or the cache refuses (see `LayerCache.update`).
         """
-        if H_enc is not None:
-            check_source(self.model_dim, X, H_enc, causal)
+        check_source(self.model_dim, X, H_enc, causal)
         Q, K, V = self.project(X, H_enc, 0 if cache is None else cache.length)
         if cache is not None:
             K, V = cache.update(K, V)
@@ -302,46 +234,3 @@ class MultiHeadAttention(BaseAttention):
         A = self.num_heads
         Q, K, V = split_heads(Q, A), split_heads(K, A), split_heads(V, A)
         return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)
-
-
-class HeadView:
-    """One head's share of attention's matrices, in the book's orientation.
-
-    Reading gives a view, through which gradients flow; setting copies into the shared matrix.
-
-    Attributes:
-        W_Q: W^{Qc} [d×d_k].
-        W_K: W^{Kc} [d×d_k].
-        W_V: W^{Vc} [d×d_v].
-        W_O: the rows of W^O that this head's output meets [d_v×d].
-    """
-
-    def __init__(self, mha: BaseAttention, c: int):
-        """Look at head `c`, counted from 0, of `mha`."""
-        self._mha = mha
-        g = c * mha.num_kv_heads // mha.num_heads  # heads of one group share keys and values
-        every = slice(None)
-        self._slices = {
-            "W_Q": (every, slice(c * mha.key_dim, (c + 1) * mha.key_dim)),
-            "W_K": (every, slice(g * mha.key_dim, (g + 1) * mha.key_dim)),
-            "W_V": (every, slice(g * mha.value_dim, (g + 1) * mha.value_dim)),
-            "W_O": (slice(c * mha.value_dim, (c + 1) * mha.value_dim), every),
-        }
-
-    def _get(self, name: str) -> Tensor:
-        return getattr(self._mha, name)[self._slices[name]]
-
-    @torch.no_grad()
-    def _set(self, name: str, W: Tensor) -> None:
-        view = self._get(name)
-        if W.shape != view.shape:
-            raise ValueError(
-                f"{name} of one head is {format_shape(view)}, rows for inputs and columns for "
-                f"outputs, but the matrix given is {format_shape(W)}."
-            )
-        view.copy_(W)
-
-    W_Q = property(lambda self: self._get("W_Q"), lambda self, W: self._set("W_Q", W))
-    W_K = property(lambda self: self._get("W_K"), lambda self, W: self._set("W_K", W))
-    W_V = property(lambda self: self._get("W_V"), lambda self, W: self._set("W_V", W))
-    W_O = property(lambda self: self._get("W_O"), lambda self, W: self._set("W_O", W))

@@ -2,11 +2,12 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import torch
 from torch import nn
 
+from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_dropout
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.reference_mode import is_traced
@@ -51,30 +52,55 @@ def refuse_other_device(name: str, X: Tensor, module: nn.Module) -> None:
         )
 
 
-def refuse_unfit_rows(name: str, X: Tensor, module: nn.Module) -> None:
+def refuse_unfit_ids(ids: Tensor, embedding: Any) -> None:
+    """Refuse ids that are outside the vocabulary or on another device, once PyTorch has.
+
+    Raises:
+        ValueError: naming the id, or both devices.
+    """
+    check_ids(ids, len(embedding.E))
+    refuse_other_device("Token ids", ids, embedding)
+
+
+def refuse_unfit_rows(X: Tensor, module: nn.Module) -> None:
     """Refuse rows that do not fit a module's weights, once PyTorch has: that is never too strict.
 
     Raises:
         ValueError: naming both devices, types or sizes.
     """
-    refuse_other_device(name, X, module)
+    refuse_other_device("X", X, module)
     W = next(module.parameters(), X)
     if X.dtype != W.dtype and not torch.is_autocast_enabled(X.device.type):
         raise ValueError(
-            f"{name} must have the type of the weights, {W.dtype}, not {X.dtype}: write "
+            f"X must have the type of the weights, {W.dtype}, not {X.dtype}: write "
             f".to({W.dtype}), or give the model the other type."
         )
     for part in (module, *module.children()):  # the width of attention is that of the whole block
         if isinstance(width := getattr(part, "model_dim", None), int):
-            check_feature_axis(name, X, width)
+            check_feature_axis("X", X, width)
 
 
-def check_source(model_dim: int, X: Tensor, H_enc: Tensor, causal: bool) -> None:
+def check_row_size(X: Tensor, model_dim: int) -> None:
+    """Refuse rows of another size than a norm has, of which rows of one number would broadcast.
+
+    Raises:
+        ValueError: naming both sizes.
+    """
+    if X.shape[-1:] != (model_dim,):
+        raise ValueError(
+            f"X has shape {format_shape(X)}, but must be [... × {model_dim}]: model_dim is "
+            f"{model_dim} here."
+        )
+
+
+def check_source(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
     """Refuse an encoder's output that does not fit attention's matrices, or its other input.
 
     Raises:
         ValueError: naming the input, or the two that disagree.
     """
+    if H_enc is None:
+        return
     check_feature_axis("H_enc", H_enc, model_dim)
     if H_enc.shape[:-2] != X.shape[:-2]:
         raise ValueError(
@@ -236,12 +262,18 @@ def refuse_foreign_arguments(
     return decorate
 
 
-def explain_refusals(hints: Mapping[str, str], rows: bool = False) -> Callable[[F], F]:
-    """Let a module's `forward` refuse in a sentence what Python or PyTorch refuses in its own way.
+def explain_refusals(
+    explain: Callable[[Any, nn.Module], None] | None = None, hints: Mapping[str, str] | None = None
+) -> Callable[[F], F]:
+    """Let a module's `forward` refuse in a sentence what Python or PyTorch refuses anyway.
+
+    What these would swallow is checked where it is used, before they see it; the rest costs nothing
+    until it is refused.
 
     Args:
+        explain: is called with the first argument and the module when PyTorch could not compute,
+            and raises the sentence if it finds the cause.
         hints: for arguments that others' modules have, what does the same here.
-        rows: whether to say, of the first argument, why PyTorch could not compute with it.
     """
 
     def decorate(forward: F) -> F:
@@ -250,14 +282,15 @@ def explain_refusals(hints: Mapping[str, str], rows: bool = False) -> Callable[[
             try:
                 return forward(self, *args, **kwargs)
             except TypeError:
-                refuse_unknown_arguments(type(self).__name__, kwargs.keys() & hints.keys(), hints)
+                foreign = kwargs.keys() & (hints or {}).keys()
+                refuse_unknown_arguments(type(self).__name__, foreign, hints or {})
                 raise
             except torch.OutOfMemoryError:
                 raise
             except (RuntimeError, IndexError):
-                X = args[0] if args else kwargs.get("X")
-                if rows and isinstance(X, Tensor):
-                    refuse_unfit_rows("X", X, self)
+                first = args[0] if args else kwargs.get("X", kwargs.get("ids"))
+                if explain is not None and isinstance(first, Tensor):
+                    explain(first, self)
                 raise
 
         return cast(F, call)
@@ -402,3 +435,43 @@ def check_positions(start: int, N: int, context_length: int) -> None:
             f"counted from 0 (this part has {N} and begins at {start}): shorten it, or make the "
             "model with a larger context_length."
         )
+
+
+def check_targets(U: Tensor, targets: Tensor, ignore_index: int) -> None:
+    """Refuse targets that are no ids of the vocabulary, or not one for each position.
+
+    On an accelerator the values are not looked at; see `check_ids`.
+
+    Raises:
+        ValueError: saying what they are.
+    """
+    if targets.is_floating_point() or targets.dtype == torch.bool:
+        raise ValueError(
+            f"Targets are the ids of words, so they must be whole numbers, not {targets.dtype}: "
+            "write targets.long() if they are ids."
+        )
+    if U.shape[:-1] != targets.shape:
+        raise ValueError(
+            f"Each position needs one target, but the logits are {format_shape(U)} and the targets "
+            f"{format_shape(targets)}."
+        )
+    if targets.device.type != "cpu" or is_traced(targets):
+        return
+    outside = ((targets < 0) & (targets != ignore_index)) | (targets >= U.shape[-1])
+    if outside.any():
+        where = tuple(outside.nonzero()[0].tolist())
+        raise ValueError(
+            f"Target {targets[where].item()} at position {list(where)} is outside the vocabulary: "
+            f"ids go from 0 to {U.shape[-1] - 1}, and {ignore_index} is not counted."
+        )
+
+
+def check_smoothing_and_reduction(label_smoothing: float, reduction: str) -> None:
+    """Refuse what no loss can be computed with.
+
+    Raises:
+        ValueError: naming the argument and what it can be.
+    """
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing is a share from 0 to 1, not {label_smoothing!r}.")
+    check_in_choices(Literal["mean", "sum"], reduction=reduction)

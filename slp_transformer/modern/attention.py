@@ -5,7 +5,13 @@ import math
 import torch
 from torch import nn, zeros
 
-from slp_transformer._internal.argument_checks import BLOCK_HINTS, check_source, explain_refusals
+from slp_transformer._internal.argument_checks import (
+    BLOCK_HINTS,
+    check_source,
+    explain_refusals,
+    refuse_unfit_rows,
+)
+from slp_transformer._internal.config_checks import check_dropout
 from slp_transformer._internal.parts import AttentionBias
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
@@ -103,7 +109,9 @@ class GroupedQueryAttention(BaseAttention):
         """
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_num_kv_heads(num_heads, num_kv_heads)
-        super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim, dropout)
+        check_dropout(dropout)
+        super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim)
+        self.dropout = dropout
         qkv, output = {False: (False, False), True: (True, True), "qkv": (True, False)}[bias]
         self.b_QKV: nn.Parameter | None = nn.Parameter(zeros(sum(self.widths))) if qkv else None
         self.b_O: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if output else None
@@ -115,7 +123,7 @@ class GroupedQueryAttention(BaseAttention):
         self.rotary = rotary
         self.window = window
 
-    @explain_refusals(BLOCK_HINTS, rows=True)
+    @explain_refusals(refuse_unfit_rows, BLOCK_HINTS)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -146,8 +154,7 @@ class GroupedQueryAttention(BaseAttention):
             ValueError: if a shape does not fit, the mask is not additive, the cache refuses, or
                 `H_enc` or `position_ids` are not for this kind of attention.
         """
-        if H_enc is not None:
-            check_source(self.model_dim, X, H_enc, causal)
+        check_source(self.model_dim, X, H_enc, causal)
         if self.rotary is None and position_ids is not None:
             raise ValueError("position_ids are for rotations: this attention has none.")
         if self.rotary is not None and H_enc is not None:

@@ -162,7 +162,7 @@ class ModernLM(TransformerLM):
         """Return the matrix of the head: E, or one of its own."""
         return self.embedding.tokens.E if self.E_out is None else self.E_out
 
-    @explain_refusals(MODEL_HINTS)
+    @explain_refusals(hints=MODEL_HINTS)
     def forward(
         self,
         ids: Int[Tensor, "*batch N"],
