@@ -263,7 +263,7 @@ torch.testing.assert_close(mha(X, causal=True), torch.stack(loop))
 # In the package, `project` computes keys and values from X, all in one product, or from `H_enc`.
 
 # %%
-plotting.show_source(MultiHeadAttention.project, only=["if", "Q", "W_Q"])
+plotting.show_source(MultiHeadAttention.project)
 
 # %% [markdown]
 # ## The decoder block
@@ -425,8 +425,7 @@ source, target = torch.tensor([3, 7, 4, 9, 5]), torch.tensor([1, 5, 9])
 U = model(source, target)
 assert U.shape == (3, 15)  # a score for each word after each target token
 torch.testing.assert_close(U, encoder_decoder(model, source, target))
-parts = ["return self.encoder", "X", "H", "return lm_head"]
-plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode, only=parts)
+plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode)
 
 # %% [markdown]
 # ## Sources of different lengths

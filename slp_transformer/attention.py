@@ -49,7 +49,8 @@ def attention(
             share below 1.
     """
     check_attention(Q, K, V, mask, dropout)
-    scores = point("scores", Q @ K.mT / math.sqrt(Q.shape[-1]))
+    d_k = Q.shape[-1]
+    scores = point("scores", Q @ K.mT / math.sqrt(d_k))
     alpha = point("alpha", apply_dropout(masked_softmax(scores, mask), dropout))
     return point("head", alpha @ V), alpha
 

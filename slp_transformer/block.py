@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict, Unpack
 
 from torch import nn
 
-from slp_transformer._internal.argument_checks import (
+from slp_transformer._internal.argument_checks import check_encoder_output
+from slp_transformer._internal.choices import check_in_choices
+from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.explained_refusals import (
     BLOCK_HINTS,
-    check_encoder_output,
     explain_refusals,
     refuse_unfit_rows,
 )
-from slp_transformer._internal.choices import check_in_choices
-from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.initialization import draw_matrices
 from slp_transformer._internal.parts import (
     BOOK_ACTIVATION_NAMES,
-    NORM_ORDER_NAMES,
     BookActivation,
+    BookNormOrder,
     Initialization,
     NormOrder,
 )
@@ -33,20 +33,29 @@ from slp_transformer.hooks import HookedModule
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.multi_head import MultiHeadAttention
 
-Arguments: TypeAlias = dict[str, Any]  # of one attention sublayer
+Kwargs: TypeAlias = dict[str, Any]  # of an attention sublayer
 
 
 def forward_pre_norm(
-    block: Any, X: Float[Tensor, "*batch N d"], here: Arguments, across: Arguments
+    block: Any, X: Float[Tensor, "*batch N d"], self_kwargs: Kwargs, cross_kwargs: Kwargs
 ) -> Float[Tensor, "*batch N d"]:
-    """Normalize what each sublayer reads, as the book does: `T1` to `T-H`."""
+    r"""Normalize what each sublayer reads, and add what it finds to the stream, as the book does.
+
+    $$\begin{aligned}
+    \mathbf O &= \mathbf X+\mathrm{MHA}(\mathrm{LayerNorm}(\mathbf X))\\
+    \mathbf H &= \mathbf O+\mathrm{FFN}(\mathrm{LayerNorm}(\mathbf O))
+    \end{aligned}$$
+
+    Source: `O` and `H`, step by step `T1` to `T-H`, one token at a time `t1` to `h`. In the decoder
+    block of the translation chapter the stream reads from the encoder's output between the two.
+    """
     point = block.hook_point
     T1 = point("T1", block.norm_1(X))
-    T2 = point("T2", block.drop(block.attention(T1, **here)))
+    T2 = point("T2", block.drop(block.attention(T1, **self_kwargs)))
     T3 = point("T3", T2 + X)
     if block.cross_attention is not None:
         C1 = point("C1", block.norm_cross(T3))
-        C2 = point("C2", block.drop(block.cross_attention(C1, **across)))
+        C2 = point("C2", block.drop(block.cross_attention(C1, **cross_kwargs)))
         T3 = point("C3", C2 + T3)
     T4 = point("T4", block.norm_2(T3))
     T5 = point("T5", block.drop(block.ffn(T4)))
@@ -54,15 +63,18 @@ def forward_pre_norm(
 
 
 def forward_post_norm(
-    block: Any, X: Float[Tensor, "*batch N d"], here: Arguments, across: Arguments
+    block: Any, X: Float[Tensor, "*batch N d"], self_kwargs: Kwargs, cross_kwargs: Kwargs
 ) -> Float[Tensor, "*batch N d"]:
-    """Normalize the stream after each addition, as Vaswani et al. 2017 do: `postnorm-t`."""
+    """Normalize the stream after each addition, as Vaswani et al. 2017 do.
+
+    Source: `postnorm-t`.
+    """
     point = block.hook_point
-    T1 = point("T1", block.drop(block.attention(X, **here)))
+    T1 = point("T1", block.drop(block.attention(X, **self_kwargs)))
     T2 = point("T2", T1 + X)
     T3 = point("T3", block.norm_1(T2))
     if block.cross_attention is not None:
-        C1 = point("C1", block.drop(block.cross_attention(T3, **across)))
+        C1 = point("C1", block.drop(block.cross_attention(T3, **cross_kwargs)))
         C2 = point("C2", C1 + T3)
         T3 = point("C3", block.norm_cross(C2))
     T4 = point("T4", block.drop(block.ffn(T3)))
@@ -71,17 +83,10 @@ def forward_post_norm(
 
 
 class ResidualBlock(HookedModule):
-    r"""One block: attention, then feedforward, each added to the residual stream.
+    """One block: attention, then feedforward, each added to the residual stream.
 
-    $$\begin{aligned}
-    \mathbf O &= \mathbf X+\mathrm{MHA}(\mathrm{LayerNorm}(\mathbf X))\\
-    \mathbf H &= \mathbf O+\mathrm{FFN}(\mathrm{LayerNorm}(\mathbf O))
-    \end{aligned}$$
-
-    Source: `O` and `H`, step by step `T1` to `T-H`,
-    one token at a time `t1` to `h`. With `cross_attention`, the decoder
-    block of the translation chapter: between the two steps the
-    stream also reads from the encoder's output. With the norms after the additions, `postnorm-t`.
+    `forward_pre_norm` or `forward_post_norm` is what it does. It passes on to its attention what
+    `forward` names; attention of one's own that takes more has a block of its own, too.
 
     Its named points (`slp_transformer.hooks`) are "X", "T1" to "T5" and "H", with cross-attention
     "C1" to "C3" between T3 and T4.
@@ -97,7 +102,7 @@ class ResidualBlock(HookedModule):
     """
 
     # By `norm`: in which order the block's sublayers run.
-    orders: ClassVar[dict[str, Callable[[Any, Tensor, Arguments, Arguments], Tensor]]] = {
+    orders: ClassVar[dict[str, Callable[[Any, Tensor, Kwargs, Kwargs], Tensor]]] = {
         "pre": forward_pre_norm,
         "post": forward_post_norm,
     }
@@ -120,7 +125,7 @@ class ResidualBlock(HookedModule):
             ValueError: if `norm` is neither "pre" nor "post".
         """
         super().__init__()
-        check_in_choices(NORM_ORDER_NAMES, norm=norm)
+        check_in_choices(self.orders, norm=norm)
         self.norm = norm
         self.attention: nn.Module = attention
         self.norm_1: nn.Module = norm_1
@@ -166,13 +171,13 @@ class ResidualBlock(HookedModule):
                 wanted.
         """
         check_encoder_output(self, H_enc, enc_mask)
-        own, crossed = (cache.self_attention, cache.cross_attention) if cache else (None, None)
-        here: Arguments = {"mask": mask, "causal": causal, "cache": own}
-        if position_ids is not None:  # other attention need not take them
-            here["position_ids"] = position_ids
-        across: Arguments = {"mask": enc_mask, "H_enc": H_enc, "cache": crossed}
+        caches = (cache.self_attention, cache.cross_attention) if cache else (None, None)
+        self_kwargs: Kwargs = {"mask": mask, "causal": causal, "cache": caches[0]}
+        if position_ids is not None:  # attention that does not rotate has no such argument
+            self_kwargs["position_ids"] = position_ids
+        cross_kwargs: Kwargs = {"mask": enc_mask, "H_enc": H_enc, "cache": caches[1]}
         X = self.hook_point("X", X)
-        return self.hook_point("H", self.orders[self.norm](self, X, here, across))
+        return self.hook_point("H", self.orders[self.norm](self, X, self_kwargs, cross_kwargs))
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -190,7 +195,7 @@ class TransformerBlock(ResidualBlock):
         value_dim: int | None = None,
         hidden_dim: int | None = None,
         activation: BookActivation = "relu",
-        norm: NormOrder = "pre",
+        norm: BookNormOrder = "pre",
         cross_attention: bool = False,
         dropout: float = 0.0,
         eps: float = 1e-5,
@@ -309,7 +314,7 @@ class BlockOptions(TypedDict, total=False):
     value_dim: int | None
     hidden_dim: int | None
     activation: BookActivation
-    norm: NormOrder
+    norm: BookNormOrder
     cross_attention: bool
     dropout: float
     eps: float

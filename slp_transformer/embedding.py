@@ -11,11 +11,10 @@ from slp_transformer._internal.argument_checks import (
     check_position_ids,
     check_positions,
     check_token_axis,
-    explain_refusals,
-    refuse_unfit_ids,
 )
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.explained_refusals import explain_refusals, refuse_unfit_ids
 from slp_transformer._internal.meta_device import ComputedTable, compute_missing_tables
 from slp_transformer._internal.parts import (
     BOOK_POSITION_NAMES,
@@ -261,10 +260,10 @@ class InputEncoding(nn.Module):
                 sequence is too long.
         """
         check_token_axis(ids)
+        N = ids.shape[-1]
         if position_ids is None:
-            return self.drop(self.tokens(ids) + self.positions(ids.shape[-1], start))
-        # Where a batch is padded on the left, positions are lower than the cache counts; what the
-        # window limits is the count, for this batch as for any other.
-        check_positions(start, ids.shape[-1], len(self.positions.P))
-        check_position_ids(position_ids, ids.shape[-1], len(self.positions.P))
-        return self.drop(self.tokens(ids) + self.positions.P[position_ids])
+            P = self.positions(N, start)
+        else:
+            check_position_ids(position_ids, start, N, len(self.positions.P))
+            P = self.positions.P[position_ids]
+        return self.drop(self.tokens(ids) + P)

@@ -209,8 +209,13 @@ def fast_cross_entropy(
     # on other devices, without gradients, in compiled models, in the transforms of `torch.func`.
     many = U.device.type == "cpu" and U.dtype == torch.float32 and U.numel() >= MIN_LOGITS
     if not (many and U.requires_grad and torch.is_grad_enabled()) or is_traced(U):
-        how = {"ignore_index": ignore_index, "reduction": reduction}
-        return F.cross_entropy(U, targets, label_smoothing=label_smoothing, **how)
+        return F.cross_entropy(
+            U,
+            targets,
+            ignore_index=ignore_index,
+            reduction=reduction,
+            label_smoothing=label_smoothing,
+        )
     counts = targets != ignore_index
     words = targets.where(counts, 0).unsqueeze(1)
     total = SummedCrossEntropy.apply(U, words, counts.unsqueeze(1), label_smoothing)

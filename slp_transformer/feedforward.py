@@ -4,14 +4,14 @@ The book's of 2025, and the gated one of the August 2026 draft and of today's mo
 """
 
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import nn, zeros
 
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
-from slp_transformer._internal.parts import ACTIVATION_NAMES, Activation
+from slp_transformer._internal.parts import Activation
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, make_weight_matrix
 
@@ -32,7 +32,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": gelu_tanh,
     "relu2": squared_relu,
 }
-"""What is applied to each number; "swiglu" has a layer of its own, `SwiGLU`."""
+"""What `FeedForward` applies to each number."""
 
 
 class FeedForward(ShapedModule):
@@ -76,7 +76,7 @@ class FeedForward(ShapedModule):
         check_positive_sizes(model_dim=model_dim)
         hidden_dim = self.default_hidden_dim(model_dim) if hidden_dim is None else hidden_dim
         check_positive_sizes(hidden_dim=hidden_dim)
-        check_in_choices(Literal[tuple(ACTIVATIONS)], activation=activation)
+        check_in_choices(ACTIVATIONS, activation=activation)
         self.activation = ACTIVATIONS[activation]
         self.W_1 = make_weight_matrix(model_dim, hidden_dim)
         self.b_1: nn.Parameter | None = nn.Parameter(zeros(hidden_dim)) if bias else None
@@ -166,9 +166,10 @@ class SwiGLU(ShapedModule):
         return affine(gate * affine(X, self.W_2, self.b_2), self.W_3, self.b_3)
 
 
-def feedforward_class(activation: Activation) -> type[FeedForward] | type[SwiGLU]:
-    """Return the class of the layer that an activation belongs to."""
-    return SwiGLU if activation == "swiglu" else FeedForward
+LAYERS: dict[str, type[FeedForward] | type[SwiGLU]] = {
+    **dict.fromkeys(ACTIVATIONS, FeedForward),
+    "swiglu": SwiGLU,
+}
 
 
 def make_feedforward(
@@ -179,7 +180,7 @@ def make_feedforward(
     Raises:
         ValueError: if a size is not a positive whole number, or the activation is unknown.
     """
-    check_in_choices(ACTIVATION_NAMES, activation=activation)
-    if activation == "swiglu":
+    check_in_choices(LAYERS, activation=activation)
+    if activation == "swiglu":  # whose gate is Swish, so there is nothing left to choose
         return SwiGLU(model_dim, hidden_dim, bias)
     return FeedForward(model_dim, hidden_dim, activation, bias)

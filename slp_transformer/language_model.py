@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import (
-    MODEL_HINTS,
-    check_no_left_padding,
-    check_same_rows,
-    explain_refusals,
-)
+from slp_transformer._internal.argument_checks import check_no_left_padding, check_same_rows
+from slp_transformer._internal.explained_refusals import MODEL_HINTS, explain_refusals
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer.block import BlockStack, TransformerStack
 from slp_transformer.cache import KVCache
@@ -120,8 +116,8 @@ class TransformerLM(ShapedModule):
                 of texts padded on the left, and positions are missing.
         """
         start = 0 if cache is None else cache.length
-        if mask is not None and position_ids is None and isinstance(self.embedding, InputEncoding):
-            check_no_left_padding(mask)
+        if isinstance(self.embedding, InputEncoding):  # which counts positions from the left
+            check_no_left_padding(mask, position_ids)
         # An embedding of somebody's own, without positions, need not take `position_ids`.
         where = {} if position_ids is None else {"position_ids": position_ids}
         X = self.embedding(ids, start=start, **where)

@@ -6,14 +6,13 @@ in one product: their matrices lie side by side.
 
 from typing import TYPE_CHECKING
 
-from slp_transformer._internal.argument_checks import (
+from slp_transformer._internal.argument_checks import check_feature_axis, check_source
+from slp_transformer._internal.config_checks import check_dropout, check_positive_sizes
+from slp_transformer._internal.explained_refusals import (
     BLOCK_HINTS,
-    check_feature_axis,
-    check_source,
     explain_refusals,
     refuse_unfit_rows,
 )
-from slp_transformer._internal.config_checks import check_dropout, check_positive_sizes
 from slp_transformer._internal.head_matrices import HeadMatrices
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import make_weight_matrix

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from slp_transformer._internal.config_checks import resolve_head_sizes
 from slp_transformer.config import TransformerConfig
-from slp_transformer.feedforward import feedforward_class
+from slp_transformer.feedforward import LAYERS
 
 
 def approximate_parameters(num_blocks: int, model_dim: int) -> int:
@@ -89,7 +89,7 @@ def count_parameters(config: TransformerConfig, *, encoder_decoder: bool = False
     """
     d, A = config.model_dim, config.num_heads
     d_k, d_v = resolve_head_sizes(d, A, config.key_dim, config.value_dim)
-    layer = feedforward_class(config.activation)
+    layer = LAYERS[config.activation]
     d_ff = config.hidden_dim or layer.default_hidden_dim(d)
     decoder = config.num_blocks
     encoder = (config.num_encoder_blocks or decoder) if encoder_decoder else 0

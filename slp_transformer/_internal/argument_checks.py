@@ -1,11 +1,9 @@
-"""Refusals of tensors that do not fit a model or each other, in one sentence each."""
+"""Refusals of tensors that do not fit a model or each other, before PyTorch swallows them."""
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import torch
-from torch import nn
 
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_dropout
@@ -36,48 +34,6 @@ def check_feature_axis(name: str, X: Tensor, model_dim: int) -> None:
             f"{name} has shape {format_shape(X)}, but must be [... × tokens × {model_dim}]: "
             f"model_dim is {model_dim} here."
         )
-
-
-def refuse_other_device(name: str, X: Tensor, module: nn.Module) -> None:
-    """Refuse an input on another device than a module's weights, once PyTorch has.
-
-    Raises:
-        ValueError: naming both devices.
-    """
-    W = next(module.parameters(), X)
-    if X.device != W.device:
-        raise ValueError(
-            f"{name} must be where the weights are, on {W.device}, not on {X.device}: write "
-            f'.to("{W.device}"), or move the model.'
-        )
-
-
-def refuse_unfit_ids(ids: Tensor, embedding: Any) -> None:
-    """Refuse ids that are outside the vocabulary or on another device, once PyTorch has.
-
-    Raises:
-        ValueError: naming the id, or both devices.
-    """
-    check_ids(ids, len(embedding.E))
-    refuse_other_device("Token ids", ids, embedding)
-
-
-def refuse_unfit_rows(X: Tensor, module: nn.Module) -> None:
-    """Refuse rows that do not fit a module's weights, once PyTorch has: that is never too strict.
-
-    Raises:
-        ValueError: naming both devices, types or sizes.
-    """
-    refuse_other_device("X", X, module)
-    W = next(module.parameters(), X)
-    if X.dtype != W.dtype and not torch.is_autocast_enabled(X.device.type):
-        raise ValueError(
-            f"X must have the type of the weights, {W.dtype}, not {X.dtype}: write "
-            f".to({W.dtype}), or give the model the other type."
-        )
-    for part in (module, *module.children()):  # the width of attention is that of the whole block
-        if isinstance(width := getattr(part, "model_dim", None), int):
-            check_feature_axis("X", X, width)
 
 
 def check_row_size(X: Tensor, model_dim: int) -> None:
@@ -179,52 +135,6 @@ def check_causal_lengths(Q: Tensor, K: Tensor) -> None:
         )
 
 
-MODEL_HINTS = {
-    "attention_mask": "a mask is additive, and the second argument: padding_mask(ids, pad_id)",
-    "labels": "the loss is next_token_loss(model(ids[:, :-1]), ids[:, 1:])",
-    "input_ids": "the ids are its first argument",
-    "past_key_values": "keys and values are kept by cache=KVCache()",
-    "use_cache": "keys and values are kept by cache=KVCache()",
-    "output_hidden_states": "interpret.patch_activations(model, ['*.H']) reads them",
-    "output_attentions": "interpret.patch_activations(model, ['*.alpha']) reads them",
-    "token_type_ids": "only BERT has segments",
-    "return_dict": "what it returns are the logits",
-}
-"""What Hugging Face's arguments of a model's call are here."""
-
-BLOCK_HINTS = {
-    "is_causal": "write causal=True",
-    **dict.fromkeys(
-        ("attn_mask", "src_mask", "tgt_mask", "attention_mask"),
-        "a mask is additive, and the second argument",
-    ),
-    **dict.fromkeys(
-        ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask"),
-        "padding is hidden by a mask too: mask=padding_mask(ids, pad_id)",
-    ),
-    "memory": "the encoder's output is H_enc",
-    "memory_mask": "the mask of H_enc is enc_mask",
-    "need_weights": "attention alone returns them, by return_weights=True",
-}
-"""What PyTorch's arguments of a block's call are here."""
-
-
-def refuse_unknown_arguments(whose: str, names: Iterable[str], hints: Mapping[str, str]) -> None:
-    """Refuse arguments that a function does not have, if there are any.
-
-    Args:
-        whose: the function.
-        names: the arguments.
-        hints: for those that others' functions have, what does the same.
-
-    Raises:
-        TypeError: naming the first.
-    """
-    for name in names:
-        hint = f": {hints[name]}" if name in hints else ""
-        raise TypeError(f"{whose} has no argument {name}{hint}.")
-
-
 def check_encoder_output(block: Any, H_enc: Tensor | None, enc_mask: Tensor | None) -> None:
     """Refuse an encoder's output that a block cannot read, or that it is missing.
 
@@ -240,62 +150,6 @@ def check_encoder_output(block: Any, H_enc: Tensor | None, enc_mask: Tensor | No
             "This block has no cross-attention, so it cannot read H_enc or enc_mask: build it "
             "with cross_attention=True, or leave them out."
         )
-
-
-def refuse_foreign_arguments(
-    hints: Mapping[str, str],
-) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Let a function refuse arguments that others' functions have with what does the same here.
-
-    Args:
-        hints: what does the same, by the argument's name.
-    """
-
-    def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            refuse_unknown_arguments(function.__name__, kwargs.keys() & hints.keys(), hints)
-            return function(*args, **kwargs)
-
-        return call
-
-    return decorate
-
-
-def explain_refusals(
-    explain: Callable[[Any, nn.Module], None] | None = None, hints: Mapping[str, str] | None = None
-) -> Callable[[F], F]:
-    """Let a module's `forward` refuse in a sentence what Python or PyTorch refuses anyway.
-
-    What these would swallow is checked where it is used, before they see it; the rest costs nothing
-    until it is refused.
-
-    Args:
-        explain: is called with the first argument and the module when PyTorch could not compute,
-            and raises the sentence if it finds the cause.
-        hints: for arguments that others' modules have, what does the same here.
-    """
-
-    def decorate(forward: F) -> F:
-        @functools.wraps(forward)
-        def call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            try:
-                return forward(self, *args, **kwargs)
-            except TypeError:
-                foreign = kwargs.keys() & (hints or {}).keys()
-                refuse_unknown_arguments(type(self).__name__, foreign, hints or {})
-                raise
-            except torch.OutOfMemoryError:
-                raise
-            except (RuntimeError, IndexError):
-                first = args[0] if args else kwargs.get("X", kwargs.get("ids"))
-                if explain is not None and isinstance(first, Tensor):
-                    explain(first, self)
-                raise
-
-        return cast(F, call)
-
-    return decorate
 
 
 def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
@@ -339,14 +193,16 @@ def is_keep_mask(mask: Tensor) -> bool:
     return bool(((mask == 0) | (mask == 1)).all())
 
 
-def check_no_left_padding(mask: Tensor) -> None:
-    """Refuse a mask of texts padded on the left, for a model that counts positions from the left.
+def check_no_left_padding(mask: Tensor | None, position_ids: Tensor | None) -> None:
+    """Refuse a mask of texts padded on the left where positions are counted from the left.
 
     On an accelerator the values are not looked at, since that would make it wait.
 
     Raises:
         ValueError: saying which positions to pass.
     """
+    if mask is None or position_ids is not None:
+        return
     if mask.device.type != "cpu" or is_traced(mask) or mask.dim() < 2 or not mask.numel():
         return
     hidden = -torch.finfo(torch.float16).max  # from here on, whatever stands for -inf
@@ -402,12 +258,16 @@ def check_ids(ids: Tensor, vocab_size: int) -> None:
         )
 
 
-def check_position_ids(position_ids: Tensor, N: int, context_length: int) -> None:
+def check_position_ids(position_ids: Tensor, start: int, N: int, context_length: int) -> None:
     """Refuse positions that are none of a table's, or not one for each token.
+
+    Where a batch is padded on the left, positions are lower than the cache counts; what the window
+    limits is the count, for this batch as for any other.
 
     Raises:
         ValueError: naming their number, or the first that is out of range.
     """
+    check_positions(start, N, context_length)
     if position_ids.dim() < 1 or position_ids.shape[-1] != N:
         raise ValueError(
             f"position_ids {format_shape(position_ids)} must have one position for each of the "

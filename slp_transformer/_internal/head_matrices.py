@@ -39,19 +39,15 @@ class HeadMatrices(ShapedModule):
                 not divide d.
         """
         super().__init__()
-        sizes = resolve_head_sizes(model_dim, num_heads, key_dim, value_dim)
-        self.key_dim: int = sizes[0]
-        self.value_dim: int = sizes[1]
-        self.model_dim: int = model_dim
-        self.num_heads: int = num_heads
-        self.num_kv_heads: int = num_kv_heads
-        kv_widths = num_kv_heads * self.key_dim, num_kv_heads * self.value_dim
-        self.widths: tuple[int, int, int] = (num_heads * self.key_dim, *kv_widths)
+        d_k, d_v = resolve_head_sizes(model_dim, num_heads, key_dim, value_dim)
+        self.key_dim, self.value_dim = d_k, d_v
+        self.model_dim, self.num_heads, self.num_kv_heads = model_dim, num_heads, num_kv_heads
+        self.widths = (num_heads * d_k, num_kv_heads * d_k, num_kv_heads * d_v)
         # Each is drawn by itself, so that a seed gives what it would give to three parameters.
         self.W_QKV = nn.Parameter(
             torch.cat([make_weight_matrix(model_dim, w) for w in self.widths], dim=1)
         )
-        self.W_O = make_weight_matrix(num_heads * self.value_dim, model_dim)
+        self.W_O = make_weight_matrix(num_heads * d_v, model_dim)
 
     W_Q = property(lambda self: self.W_QKV.split(self.widths, dim=1)[0])
     W_K = property(lambda self: self.W_QKV.split(self.widths, dim=1)[1])

@@ -1,9 +1,9 @@
 """The names of the parts that a model can be made of, each with a phrase for `--help` and the docs.
 
-What a name does is plain code where it acts: `feedforward.ACTIVATIONS`, `embedding.POSITIONS`,
-`BlockStack.initialize`, `ResidualBlock.steps`, and so on. A test builds a model with each name and
-compares every two, so that none can stand here without an effect. Nothing here needs PyTorch:
-settings are read, and refused, before it is loaded.
+What a name does stands where it acts, in a dict of functions or in an `if`: `feedforward.LAYERS`,
+`embedding.POSITIONS`, `initialization.INITIALIZATIONS`, `ResidualBlock.orders` and so on. A test
+makes a model with each name and compares every two, so that none can stand here without an effect.
+Nothing here needs PyTorch: settings are read, and refused, before it is loaded.
 """
 
 from typing import Annotated, Literal, TypeAlias

@@ -5,13 +5,13 @@ import math
 import torch
 from torch import nn, zeros
 
-from slp_transformer._internal.argument_checks import (
+from slp_transformer._internal.argument_checks import check_source
+from slp_transformer._internal.config_checks import check_dropout
+from slp_transformer._internal.explained_refusals import (
     BLOCK_HINTS,
-    check_source,
     explain_refusals,
     refuse_unfit_rows,
 )
-from slp_transformer._internal.config_checks import check_dropout
 from slp_transformer._internal.parts import AttentionBias
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor

@@ -142,7 +142,8 @@ class Bert(BertEncoder):
         self.norm_head: LayerNorm = LayerNorm(d, config.eps)
         self.W_head: nn.Parameter = make_weight_matrix(d, d)
         self.b_head: nn.Parameter = nn.Parameter(zeros(d))
-        self.activation: Callable[[Tensor], Tensor] = ACTIVATIONS.get(config.activation, F.silu)
+        functions = ACTIVATIONS | {"swiglu": F.silu}  # a head has no gate, so only its function
+        self.activation: Callable[[Tensor], Tensor] = functions[config.activation]
         self.b_words: nn.Parameter = nn.Parameter(zeros(config.vocab_size))
 
     def forward(

@@ -2,12 +2,8 @@
 
 from torch import nn
 
-from slp_transformer._internal.argument_checks import (
-    MODEL_HINTS,
-    check_positions,
-    check_token_axis,
-    explain_refusals,
-)
+from slp_transformer._internal.argument_checks import check_positions, check_token_axis
+from slp_transformer._internal.explained_refusals import MODEL_HINTS, explain_refusals
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.block import BlockStack, ResidualBlock
 from slp_transformer.cache import KVCache

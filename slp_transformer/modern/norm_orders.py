@@ -3,14 +3,14 @@
 from typing import Any
 
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.block import Arguments
+from slp_transformer.block import Kwargs
 
 
 def forward_output_norm(
     block: Any,
     X: Float[Tensor, "*batch N d"],
-    here: Arguments,
-    across: Arguments,
+    self_kwargs: Kwargs,
+    cross_kwargs: Kwargs,
 ) -> Float[Tensor, "*batch N d"]:
     """Normalize what each sublayer adds to the stream (OLMo 2, arXiv 2501.00656, section 3.1).
 
@@ -19,7 +19,7 @@ def forward_output_norm(
     """
     refuse_cross_attention(block)
     point = block.hook_point
-    T1 = point("T1", block.drop(block.attention(X, **here)))
+    T1 = point("T1", block.drop(block.attention(X, **self_kwargs)))
     T2 = point("T2", block.norm_1(T1))
     T3 = point("T3", T2 + X)
     T4 = point("T4", block.drop(block.ffn(T3)))
@@ -30,8 +30,8 @@ def forward_output_norm(
 def forward_parallel(
     block: Any,
     X: Float[Tensor, "*batch N d"],
-    here: Arguments,
-    across: Arguments,
+    self_kwargs: Kwargs,
+    cross_kwargs: Kwargs,
 ) -> Float[Tensor, "*batch N d"]:
     """Let both sublayers read the stream that comes in (GPT-J; GPT-NeoX, arXiv 2204.06745).
 
@@ -41,7 +41,7 @@ def forward_parallel(
     refuse_cross_attention(block)
     point = block.hook_point
     T1 = point("T1", block.norm_1(X))
-    T2 = point("T2", block.drop(block.attention(T1, **here)))
+    T2 = point("T2", block.drop(block.attention(T1, **self_kwargs)))
     T3 = point("T3", T2 + X)
     T4 = point("T4", block.norm_2(X))
     T5 = point("T5", block.drop(block.ffn(T4)))

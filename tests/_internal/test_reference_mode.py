@@ -1,6 +1,7 @@
 """The faster ways: switched off, every number is the same to rounding."""
 
 import importlib.util
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -63,3 +64,13 @@ def test_a_norm_s_equation_is_what_its_kernel_computes(norm):
     kernel = norm(X)
     with reference_mode():
         torch.testing.assert_close(norm(X), kernel)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("norm", [LayerNorm(24), RMSNorm(24)])
+@pytest.mark.parametrize("plain", [False, True])
+def test_rows_of_one_number_are_refused_and_not_broadcast(norm, plain):
+    with reference_mode() if plain else nullcontext():
+        for shape in ((5, 1), (5, 23), ()):
+            with pytest.raises(ValueError, match=r"X has shape .*must be \[... × 24\]"):
+                norm(torch.randn(shape))
