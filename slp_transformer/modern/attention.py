@@ -1,6 +1,7 @@
 """Attention as today's models have it: shared keys and values, rotated queries and keys."""
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn, zeros
@@ -173,6 +174,9 @@ class GroupedQueryAttention(BaseAttention):
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = affine(join_heads(head), self.W_O, self.b_O)
         return A if alpha is None or not return_weights else (A, alpha)
+
+    if TYPE_CHECKING:
+        __call__ = forward
 
     def project(
         self,
