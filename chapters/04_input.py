@@ -258,9 +258,9 @@ print(f"with positions, they differ by {(tuned - tunes).abs().max():.2f}")
 # the position of that token. `position_ids` are for a batch of texts that were filled up on the left.)
 
 # %%
-from slp_transformer import InputEncoding, LearnedPositions
+from slp_transformer import InputEncoding
 
-plotting.show_source(InputEncoding.forward, LearnedPositions.forward)
+plotting.show_source(InputEncoding.forward)
 
 # %%
 encoding = InputEncoding(V, context_length=N, model_dim=d)

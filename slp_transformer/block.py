@@ -279,20 +279,8 @@ class BlockStack(ShapedModule):
     ) -> Float[Tensor, "*batch N d"]:
         """Pass the residual stream through every block, then the final layer norm.
 
-        Args:
-            X: the stream coming in.
-            mask: additive mask of the self-attention of every block.
-            causal: hide the future.
-            H_enc: the encoder's output; every block reads the same.
-            enc_mask: additive mask of the cross-attention.
-            cache: keys and values of earlier tokens, from which X goes on.
-            position_ids: positions of X's tokens, for blocks whose self-attention rotates to them.
-
-        Returns:
-            The stream after the last block, normalized.
-
-        Raises:
-            ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
+        Every block gets the same: see `ResidualBlock.forward`, also for what is refused. Of `cache`
+        each has its own share.
         """
         same = {"causal": causal, "H_enc": H_enc, "enc_mask": enc_mask}
         if position_ids is not None:  # blocks of somebody's own need not take them

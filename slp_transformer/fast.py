@@ -49,23 +49,11 @@ def fused_attention(
 ) -> Float[Tensor, "*batch N d_v"]:
     """Compute the values of `attention` with PyTorch's fused kernel, without a matrix of weights.
 
-    With `causal` and no mask the kernel gets a flag, and no N×N mask is ever made.
-
-    Args:
-        Q: queries.
-        K: keys.
-        V: values.
-        mask: additive mask, broadcast to the scores.
-        causal: also hide the future; where there are more keys than queries, the queries are those
-            of the last tokens.
-        dropout: share of the weights to drop.
-
-    Returns:
-        The gathered values; zeros for a query that may see nothing.
+    `causal` also hides the future; where there are more keys than queries, the queries are those of
+    the last tokens. Without a mask the kernel gets a flag, and no N×N mask is ever made.
 
     Raises:
-        ValueError: if the shapes do not fit together, the mask is not additive, dropout is no
-            share below 1, or `causal` is asked for with more queries than keys.
+        ValueError: as `attention`, and if `causal` is asked for with more queries than keys.
     """
     check_attention(Q, K, V, mask, dropout)
     if causal:
@@ -179,12 +167,8 @@ def round_to_steps(p: float) -> int:
 def sample_keep_mask(shape: Sequence[int], p: float) -> Bool[Tensor, "..."]:
     """Draw places to keep, with PyTorch's generator of the CPU.
 
-    Args:
-        shape: how many places.
-        p: the probability that one is dropped.
-
     Returns:
-        True for those to keep.
+        True for those to keep; each is dropped with probability `p`.
     """
     count = math.prod(shape)
     numbers = torch.empty(-(-count // 4), dtype=torch.int64, device="cpu").random_(-(2**63), None)

@@ -84,13 +84,8 @@ class FeedForward(ShapedModule):
         self.b_2: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property
-    def output_matrix(self) -> nn.Parameter:
-        """Return the matrix that writes to the residual stream."""
-        return self.W_2
-
-    @property
     def matrices(self) -> list[nn.Parameter]:
-        """W_1 and W_2."""
+        """W_1 and W_2; the last writes to the residual stream."""
         return [self.W_1, self.W_2]
 
     @staticmethod
@@ -146,13 +141,8 @@ class SwiGLU(ShapedModule):
         self.b_3: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property
-    def output_matrix(self) -> nn.Parameter:
-        """Return the matrix that writes to the residual stream."""
-        return self.W_3
-
-    @property
     def matrices(self) -> list[nn.Parameter]:
-        """W_1, W_2 and W_3."""
+        """W_1, W_2 and W_3; the last writes to the residual stream."""
         return [self.W_1, self.W_2, self.W_3]
 
     @staticmethod

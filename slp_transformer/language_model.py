@@ -115,12 +115,11 @@ class TransformerLM(ShapedModule):
                 holds) is longer than `config.context_length`, the mask does not fit, or it is that
                 of texts padded on the left, and positions are missing.
         """
-        start = 0 if cache is None else cache.length
-        if isinstance(self.embedding, InputEncoding):  # which counts positions from the left
+        if isinstance(self.embedding, InputEncoding):  # it counts from the left
             check_no_left_padding(mask, position_ids)
         # An embedding of somebody's own, without positions, need not take `position_ids`.
         where = {} if position_ids is None else {"position_ids": position_ids}
-        X = self.embedding(ids, start=start, **where)
+        X = self.embedding(ids, start=cache.length if cache else 0, **where)
         H = self.stack(X, mask, causal=True, cache=cache)
         return lm_head(H, self.unembedding)
 

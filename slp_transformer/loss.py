@@ -4,10 +4,7 @@ import math
 import sys
 from typing import Literal
 
-from slp_transformer._internal.argument_checks import (
-    check_smoothing_and_reduction,
-    check_targets,
-)
+from slp_transformer._internal.argument_checks import check_loss_arguments
 from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.fast import fast_cross_entropy
@@ -46,11 +43,9 @@ def next_token_loss(
         ValueError: if there is not one target for each position, targets are no ids of the
             vocabulary, the smoothing is no share or the reduction is another one.
     """
-    check_targets(U, targets, IGNORE_INDEX)
-    check_smoothing_and_reduction(label_smoothing, reduction)
+    check_loss_arguments(U, targets, IGNORE_INDEX, label_smoothing, reduction)
     rows, words = U.flatten(0, -2), targets.flatten().long()
-    if rows.dtype.itemsize < 4:  # logits of an autocast model are too coarse to sum up
-        rows = rows.float()
+    rows = rows.float() if rows.dtype.itemsize < 4 else rows  # too coarse to sum
     if fast_paths_enabled():
         return fast_cross_entropy(rows, words, label_smoothing, IGNORE_INDEX, reduction)
     counts = words != IGNORE_INDEX

@@ -193,7 +193,7 @@ def is_keep_mask(mask: Tensor) -> bool:
     return bool(((mask == 0) | (mask == 1)).all())
 
 
-def check_no_left_padding(mask: Tensor | None, position_ids: Tensor | None) -> None:
+def check_no_left_padding(embedding: Any, mask: Tensor | None, position_ids: Tensor | None) -> None:
     """Refuse a mask of texts padded on the left where positions are counted from the left.
 
     On an accelerator the values are not looked at, since that would make it wait.
@@ -201,7 +201,7 @@ def check_no_left_padding(mask: Tensor | None, position_ids: Tensor | None) -> N
     Raises:
         ValueError: saying which positions to pass.
     """
-    if mask is None or position_ids is not None:
+    if mask is None or position_ids is not None or not hasattr(embedding, "positions"):
         return
     if mask.device.type != "cpu" or is_traced(mask) or mask.dim() < 2 or not mask.numel():
         return
@@ -297,14 +297,19 @@ def check_positions(start: int, N: int, context_length: int) -> None:
         )
 
 
-def check_targets(U: Tensor, targets: Tensor, ignore_index: int) -> None:
-    """Refuse targets that are no ids of the vocabulary, or not one for each position.
+def check_loss_arguments(
+    U: Tensor, targets: Tensor, ignore_index: int, label_smoothing: float, reduction: str
+) -> None:
+    """Refuse targets that are no ids of the vocabulary, and what no loss can be computed with.
 
-    On an accelerator the values are not looked at; see `check_ids`.
+    On an accelerator the targets' values are not looked at; see `check_ids`.
 
     Raises:
-        ValueError: saying what they are.
+        ValueError: naming the argument and what it can be.
     """
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing is a share from 0 to 1, not {label_smoothing!r}.")
+    check_in_choices(Literal["mean", "sum"], reduction=reduction)
     if targets.is_floating_point() or targets.dtype == torch.bool:
         raise ValueError(
             f"Targets are the ids of words, so they must be whole numbers, not {targets.dtype}: "
@@ -324,14 +329,3 @@ def check_targets(U: Tensor, targets: Tensor, ignore_index: int) -> None:
             f"Target {targets[where].item()} at position {list(where)} is outside the vocabulary: "
             f"ids go from 0 to {U.shape[-1] - 1}, and {ignore_index} is not counted."
         )
-
-
-def check_smoothing_and_reduction(label_smoothing: float, reduction: str) -> None:
-    """Refuse what no loss can be computed with.
-
-    Raises:
-        ValueError: naming the argument and what it can be.
-    """
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"label_smoothing is a share from 0 to 1, not {label_smoothing!r}.")
-    check_in_choices(Literal["mean", "sum"], reduction=reduction)

@@ -59,13 +59,8 @@ class HeadMatrices(ShapedModule):
         return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
 
     @property
-    def output_matrix(self) -> nn.Parameter:
-        """Return the matrix that writes to the residual stream."""
-        return self.W_O
-
-    @property
     def matrices(self) -> list[Tensor]:
-        """Return each matrix by itself, as the equations name them: W_Q, W_K, W_V and W_O."""
+        """Return W_Q, W_K, W_V and W_O; the last writes to the residual stream."""
         return [self.W_Q, self.W_K, self.W_V, self.W_O]
 
     @property
@@ -93,13 +88,8 @@ def head_matrix(name: str, share: Callable[["HeadView"], Tensor]) -> property:
 class HeadView:
     """One head's share of attention's matrices, in the book's orientation.
 
-    Reading gives a view, through which gradients flow; setting copies into the shared matrix.
-
-    Attributes:
-        W_Q: W^{Qc} [d×d_k].
-        W_K: W^{Kc} [d×d_k].
-        W_V: W^{Vc} [d×d_v].
-        W_O: the rows of W^O that this head's output meets [d_v×d].
+    Its `W_Q`, `W_K` [d×d_k], `W_V` [d×d_v] and `W_O`, the rows that its output meets [d_v×d], are
+    views, through which gradients flow; setting one copies into the shared matrix.
     """
 
     def __init__(self, mha: HeadMatrices, c: int):

@@ -35,8 +35,7 @@ def draw_matrices(sublayers: Sequence[Any], scheme: Initialization) -> None:
     the way up and, as far as can be, on the way down.
 
     Args:
-        sublayers: all that write to the stream; each has its `matrices`, and among them its
-            `output_matrix`.
+        sublayers: all that write to the stream, each by the last of its `matrices`.
         scheme: "gpt2", "xavier" or "bert".
 
     Raises:
@@ -45,9 +44,9 @@ def draw_matrices(sublayers: Sequence[Any], scheme: Initialization) -> None:
     check_in_choices(INITIALIZATION_NAMES, initialization=scheme)
     draw = INITIALIZATIONS[scheme]
     for sublayer in sublayers:
-        for W in sublayer.matrices:
+        for W in (matrices := sublayer.matrices):
             # Not in place: W may be columns of a fused matrix, and numbers are drawn in the order
             # of memory, so a seed would give others than to a matrix by itself.
             W.copy_(draw(torch.empty(W.shape, dtype=W.dtype, device=W.device)))
         if scheme == "gpt2":
-            sublayer.output_matrix.mul_(len(sublayers) ** -0.5)
+            matrices[-1].mul_(len(sublayers) ** -0.5)

@@ -86,7 +86,7 @@ def make_stack(config: ModernConfig, *, cross_attention: bool = False) -> BlockS
     stack = BlockStack(blocks, make_norm(config) if config.norm != "post" else None)
     if config.zero_init:
         for sublayer in [sublayer for block in blocks for sublayer in block.sublayers()]:
-            nn.init.zeros_(sublayer.output_matrix)
+            nn.init.zeros_(sublayer.matrices[-1])
     return stack
 
 
