@@ -91,11 +91,14 @@ def count(folder: Path) -> dict[str, Any]:
 def start(folder: Path) -> subprocess.Popen[str]:
     """Start a process that answers for one checkout."""
     environment = os.environ | {"PYTHONPATH": str(folder.resolve()), "OMP_NUM_THREADS": "1"}
-    words = [sys.executable, str(Path(__file__).resolve().with_name("ground_floor.py")), "--answer"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
-    code = "import sys, ground_floor; ground_floor.answer()"
     environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).resolve().parent)
-    return subprocess.Popen([words[0], "-c", code], env=environment, **pipes)
+    return subprocess.Popen(
+        [sys.executable, "-c", "import ground_floor; ground_floor.answer()"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
 
 
 def reply(worker: subprocess.Popen[str], question: str) -> Any:

@@ -193,7 +193,7 @@ def is_keep_mask(mask: Tensor) -> bool:
     return bool(((mask == 0) | (mask == 1)).all())
 
 
-def check_no_left_padding(embedding: Any, mask: Tensor | None, position_ids: Tensor | None) -> None:
+def check_no_left_padding(mask: Tensor | None, position_ids: Tensor | None) -> None:
     """Refuse a mask of texts padded on the left where positions are counted from the left.
 
     On an accelerator the values are not looked at, since that would make it wait.
@@ -201,7 +201,7 @@ def check_no_left_padding(embedding: Any, mask: Tensor | None, position_ids: Ten
     Raises:
         ValueError: saying which positions to pass.
     """
-    if mask is None or position_ids is not None or not hasattr(embedding, "positions"):
+    if mask is None or position_ids is not None:
         return
     if mask.device.type != "cpu" or is_traced(mask) or mask.dim() < 2 or not mask.numel():
         return
