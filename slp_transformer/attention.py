@@ -28,9 +28,9 @@ def attention(
     $$\mathbf{head} = \mathrm{softmax}\left(\mathrm{mask}\left(
     \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\right)\mathbf V$$
 
-    Source: `head-par`, with the scores `QK^T`; again as `causal`, and with no mask
-    `bidirectional`. With X in the place of Q,
-    K and V, and Q times √d: `simple-sum`, `simple-score` and `simple-softmax`.
+    Source: `head-par`, with the scores `QK^T`; again as `causal`, and with no mask `bidirectional`.
+    With X in the place of Q, K and V, and Q times √d: `simple-sum`, `simple-score` and
+    `simple-softmax`.
 
     Args:
         Q: what each token asks, one row a query.

@@ -44,7 +44,7 @@ def one_hot_lookup(
 class TokenEmbedding(ShapedModule):
     """The embedding matrix: row w is what the model knows of word w before any context.
 
-    Source: `onehot`. No √d factor, as in the book.
+    It looks up what `one_hot_lookup` multiplies. No √d factor, as in the book.
 
     Attributes:
         E: the embedding matrix [|V|×d].
@@ -120,8 +120,6 @@ class PositionTable(ShapedModule):
 
 class LearnedPositions(PositionTable):
     """A learned row for each absolute position, the book's choice.
-
-    Source: `X`.
 
     Attributes:
         P: the position matrix [N×d], N being the longest sequence.

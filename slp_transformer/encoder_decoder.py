@@ -18,9 +18,9 @@ class EncoderDecoder(nn.Module):
     The encoder's self-attention sees the whole source; the decoder's sees the target so far; its
     cross-attention, in every block, sees the final output of the encoder.
 
-    Source: `cross-QKV` and `cross-attn`. The equations
-    write H^{dec[ℓ−1]} for the queries; as in the book's figure, the queries here come from what the
-    self-attention sublayer left in the stream.
+    The equations of cross-attention, which is `MultiHeadAttention`, write H^{dec[ℓ−1]} for the
+    queries; as in the book's figure, the queries here come from what the self-attention sublayer
+    left in the stream.
 
     Attributes:
         config: what it was made from.

@@ -46,7 +46,7 @@ def next_word_probabilities(U: Float[Tensor, "*batch V"]) -> Float[Tensor, "*bat
 class TransformerLM(ShapedModule):
     """The decoder-only language model of the book.
 
-    Source: `X`, `stack`, `final-ln`, `logits`.
+    One after the other, `InputEncoding`, `TransformerStack` and `lm_head`.
 
     Attributes:
         config: what it was made from.

@@ -26,8 +26,8 @@ from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
 class AttentionHead(ShapedModule):
     """One attention head with its own output matrix.
 
-    Source: `qkv` to `head-out` one token at a time, `QKV`, `head-par` and
-    `A-out` for all tokens at once. No biases, as in the book.
+    Source: `qkv` to `head-out` one token at a time, `QKV` and `A-out` for all tokens at once, with
+    `attention` in between. No biases, as in the book.
 
     Attributes:
         W_Q: query matrix [d×d_k].
@@ -129,9 +129,8 @@ class MultiHeadAttention(BaseAttention):
 
     $$\mathrm{MHA}(\mathbf X) = (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\mathbf W^O$$
 
-    Source: `mh-qkv` to `mh-def` one token at a time, `mh-par-qkv` to
-    `mh-par-out` in parallel; given an encoder's output, `cross-QKV` and
-    `cross-attn`. No biases, as in the book.
+    Source: `mh-qkv` to `mh-def` one token at a time, `mh-par-qkv` to `mh-par-out` in parallel;
+    given an encoder's output, `cross-QKV` and `cross-attn`. No biases, as in the book.
 
     Attention's named points (`slp_transformer.hooks`) are "Q", "K", "V", "scores" (before the
     mask), "alpha" and "head".

@@ -78,8 +78,6 @@ class ParameterCount:
 def count_parameters(config: TransformerConfig, *, encoder_decoder: bool = False) -> ParameterCount:
     """Count a model's parameters from its configuration, without making it.
 
-    Source: `param-count`.
-
     Args:
         config: the model's sizes.
         encoder_decoder: count an `EncoderDecoder` rather than a `TransformerLM`.
