@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from slp_transformer._internal.argument_checks import refuse_foreign_arguments
 from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.explained_refusals import refuse_foreign_arguments
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer._internal.weight_matrices import make_weight_matrix
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal.argument_checks import refuse_unknown_arguments
+from slp_transformer._internal.explained_refusals import refuse_unknown_arguments
 from slp_transformer._internal.sampling_table import find_greedy_option, validate_sampling_options
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.generation.beam_search import Hypothesis, beam_search

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import refuse_foreign_arguments
 from slp_transformer._internal.atomic_write import (
     fsync_path,
     make_random_folder,
@@ -19,6 +18,7 @@ from slp_transformer._internal.atomic_write import (
     rename_path,
 )
 from slp_transformer._internal.docs_sections import see
+from slp_transformer._internal.explained_refusals import refuse_foreign_arguments
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.data.text_tokenizer import TextTokenizer
