@@ -1,7 +1,6 @@
 """Names that were given up stay away: nobody outside this project would have guessed them."""
 
 import ast
-import importlib
 import re
 import subprocess
 import sys
@@ -38,22 +37,6 @@ def test_code_has_no_old_names():
 
 def test_no_package_has_an_old_name():
     assert not [name for name in OLD_PACKAGES if (ROOT / "slp_transformer" / name).exists()]
-
-
-@pytest.mark.parametrize(
-    ("package", "old", "name"),
-    [
-        ("interpret", "attention_weights", "translation_attention_weights"),
-        ("generation", "GenerationResult", "GeneratedSequence"),
-        ("data", "PaddedPairs", "PaddedPairSource"),
-        ("data", "read_documents", "iter_documents"),
-    ],
-)
-def test_a_published_name_that_changed_works_for_one_version_more(package, old, name):
-    module = importlib.import_module(f"slp_transformer.{package}")
-    with pytest.warns(DeprecationWarning, match=f"slp_transformer.{package}.{old} is now {name}"):
-        assert getattr(module, old) is getattr(module, name)
-    assert old not in module.__all__ and old not in dir(module)
 
 
 OLD_ARGUMENTS = """
