@@ -22,7 +22,6 @@ from slp_transformer import (
     TransformerConfig,
     TransformerLM,
     TransformerStack,
-    add_lora,
     causal_mask,
     fused_attention,
     lm_head,
@@ -32,7 +31,7 @@ from slp_transformer import (
 )
 from slp_transformer.attention import attention
 from slp_transformer.embedding import one_hot_lookup
-from slp_transformer.modern import ModernConfig, ModernLM, from_pretrained
+from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.training import TrainConfig
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -354,30 +353,16 @@ def test_what_other_libraries_call_an_argument_is_answered_with_what_does_it_her
     ("make", "sentence"),
     [
         (lambda: config(d_model=7), "TransformerConfig has no setting d_model: here that is model"),
-        (
-            lambda: block(n_heads=3),
-            "TransformerBlock has no setting n_heads: here that is num_heads",
-        ),
-        (
-            lambda: stack(num_layers=2),
-            "TransformerStack has no setting num_layers: .* is num_blocks",
-        ),
-        (
-            lambda: mha(bias=True),
-            "no setting bias: here that is attention_bias and ffn_bias, of Tran",
-        ),
-        (
-            lambda: TransformerLM(hidden_size=7),
-            "is model_dim, of TransformerConfig or of modern.Mod",
-        ),
+        (lambda: config(n_heads=3), "TransformerConfig has no setting n_heads: here that is num_h"),
+        (lambda: config(num_layers=2), "no setting num_layers: .* is num_blocks"),
+        (lambda: config(rope_theta=9.0), "is rope_base, of TransformerConfig or of modern.Mod"),
         (lambda: ModernConfig(V, head_dim=7), "ModernConfig .* is key_dim and value_dim. See .Set"),
-        (lambda: block(batch_first=True), "no setting batch_first: the batch is always the first"),
-        (lambda: block(device="cpu"), "TransformerBlock has no setting device: .*torch.device"),
         (
             lambda: TrainConfig(lr=1.0),
             "TrainConfig has no setting lr: here that is learning_rate.$",
         ),
-        (lambda: block(stray=1), "unexpected keyword argument 'stray'"),  # in Python's words
+        (lambda: config(stray=1), "unexpected keyword argument 'stray'"),  # in Python's words
+        (lambda: block(n_heads=3), "unexpected keyword argument 'n_heads'"),
     ],
 )
 def test_what_other_libraries_call_a_setting_is_answered_with_ours(make, sentence):
@@ -392,9 +377,6 @@ def test_what_other_libraries_call_a_setting_is_answered_with_ours(make, sentenc
         (lambda: stack()(rows(N, D), attn_mask=LOWER), "no argument attn_mask: a mask is additive"),
         (lambda: block()(rows(N, D), stray=1), "unexpected keyword argument 'stray'"),
         (lambda: lm()(ids(N), output_attentions=True), r"patch_activations\(model, ..\*.alpha"),
-        (lambda: add_lora(lm(), r=2), "add_lora has no argument r: give rank."),
-        (lambda: add_lora(lm(), 2, lora_alpha=4), "no argument lora_alpha: α/r is a part of B"),
-        (lambda: from_pretrained("x", torch_dtype=None), "from_pretrained has .* give dtype."),
     ],
 )
 def test_arguments_by_the_names_of_other_libraries_are_answered_with_ours(call, sentence):

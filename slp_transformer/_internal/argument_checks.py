@@ -1,8 +1,7 @@
 """Refusals of tensors that do not fit a model or each other, in one sentence each."""
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,9 +9,6 @@ from torch import nn
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def is_all_finite(tensor: Tensor) -> bool:
@@ -149,26 +145,6 @@ def refuse_unknown_arguments(whose: str, names: Iterable[str], hints: Mapping[st
     for name in names:
         hint = f": {hints[name]}" if name in hints else ""
         raise TypeError(f"{whose} has no argument {name}{hint}.")
-
-
-def refuse_foreign_arguments(
-    hints: Mapping[str, str],
-) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Let a function refuse arguments that others' functions have with what does the same here.
-
-    Args:
-        hints: what does the same, by the argument's name.
-    """
-
-    def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            refuse_unknown_arguments(function.__name__, kwargs.keys() & hints.keys(), hints)
-            return function(*args, **kwargs)
-
-        return call
-
-    return decorate
 
 
 def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
