@@ -1,14 +1,13 @@
-"""One training step: the update of the weights by a batch; and the trial before the first."""
+"""One training step: the update of the weights by a batch."""
 
 import torch
 from torch import nn
 
-from slp_transformer._internal.eval_mode import eval_mode
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.data.batches import Batch, DataSource
+from slp_transformer.data.batches import Batch
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training.devices import autocast
-from slp_transformer.training.evaluation import Loss, Measure, iter_eval_batches, summed_token_loss
+from slp_transformer.training.evaluation import Loss, summed_token_loss
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy
 from slp_transformer.training.train_config import TrainConfig
 
@@ -57,35 +56,3 @@ def training_step(
         group["lr"] = config.learning_rate_at(step)
     optimizer.step()
     return strategy.all_reduce(total)
-
-
-@torch.no_grad()
-def try_one_sequence(
-    model: nn.Module, data: DataSource, measure: Measure, config: TrainConfig, strategy: Strategy
-) -> None:
-    """Let a model compute one sequence of the validation data, which changes nothing.
-
-    Raises:
-        ValueError: if no parameter can be trained, or of the model, for example because a window is
-            longer than its context.
-    """
-    if not any(W.requires_grad for W in model.parameters()):
-        raise ValueError("No parameter of the model requires a gradient: none can be trained.")
-    batch = next(
-        iter_eval_batches(data, None, strategy.world_size), None
-    )  # a sequence for each process
-    if batch is not None:
-        with eval_mode(model), autocast(config, strategy.device):
-            measure(model, strategy.shard(batch).to(strategy.device))
-
-
-def has_idle_parameters(model: nn.Module, data: DataSource, loss: Loss) -> bool:
-    """Tell if some parameters have no part in the loss, by one sequence of the validation data."""
-    batch = next(iter_eval_batches(data, None, 1), None)
-    if batch is None:
-        return False
-    with torch.random.fork_rng():  # dropout must not move the run's own random numbers
-        loss(model, batch.to(next(model.parameters()).device)).backward()
-    idle = any(W.requires_grad and W.grad is None for W in model.parameters())
-    model.zero_grad()
-    return idle

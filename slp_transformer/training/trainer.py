@@ -1,6 +1,10 @@
 """The trainer: one loop with teacher forcing for every model and source of data.
 
-`slp_transformer.training.train` is a call of it with the usual callbacks.
+    eval_history = train(model, train_data, val_data, steps=1000, sequence_length=64)
+
+trains and returns the evaluations. With `out_dir="runs/mine"` the run is saved as it goes, and the
+same call with `resume=True` continues it from where it stopped, with the same bits as if it had
+never stopped. `Trainer` does so with a loss, metrics or callbacks of one's own.
 
 Lightning, Accelerate and Hugging Face's Trainer train well. Here the loop is also what is taught,
 and it makes a promise that their documentation does not: after a kill at any moment, a resumed run
@@ -13,8 +17,9 @@ import json
 import logging
 import math
 import time
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +29,19 @@ from torch import nn
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import Batch, DataSource, TokenData, as_data_source, eval_subset
-from slp_transformer.training.checkpoints import make_model_spec, save_checkpoint
+from slp_transformer.training.callbacks import (
+    TENSORBOARD_FOLDER,
+    Callback,
+    CallOnEval,
+    MetricsFileWriter,
+    ProgressBar,
+    TensorBoardWriter,
+)
+from slp_transformer.training.checkpoints import (
+    load_last_checkpoint,
+    make_model_spec,
+    save_checkpoint,
+)
 from slp_transformer.training.devices import (
     DeviceMonitor,
     autocast,
@@ -36,13 +53,14 @@ from slp_transformer.training.devices import (
 from slp_transformer.training.evaluation import (
     Loss,
     Measure,
+    has_idle_parameters,
     mean_metrics,
     summed_metrics,
     summed_token_loss,
+    try_one_sequence,
 )
 from slp_transformer.training.metrics import format_val_metrics
 from slp_transformer.training.optimizers import make_optimizer
-from slp_transformer.training.resume import load_last_checkpoint
 from slp_transformer.training.rng_state import get_rng_state, preserve_rng_state, restore_rng_state
 from slp_transformer.training.run_folder import (
     EvalRecord,
@@ -51,30 +69,11 @@ from slp_transformer.training.run_folder import (
     delete_old_checkpoints,
 )
 from slp_transformer.training.run_lock import check_same_folder, folder_identity, run_lock
-from slp_transformer.training.step import has_idle_parameters, training_step, try_one_sequence
+from slp_transformer.training.step import training_step
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
 LOG = logging.getLogger("slp_transformer")
-
-
-class Callback:
-    """Hooks that the trainer calls; each does nothing unless it is overridden."""
-
-    def on_fit_start(self, trainer: "Trainer") -> None:
-        """Run before the first step, or the first one after resuming."""
-
-    def on_log(self, trainer: "Trainer", text: str) -> None:
-        """Run for each line of the log, such as the results of an evaluation."""
-
-    def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
-        """Run after each training step; reading the loss waits for the device."""
-
-    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
-        """Run after each evaluation and its checkpoint; an exception ends the run."""
-
-    def on_fit_end(self, trainer: "Trainer") -> None:
-        """Run at the end, also after an error."""
 
 
 class Trainer:
@@ -448,3 +447,65 @@ class Trainer:
             speed_text = format_speed(speed) + self.monitor.summary(speed)
             parts += [speed_text, f"eta {format_duration(left)}"]
         self.log(" | ".join(parts))
+
+
+def train(
+    model: nn.Module,
+    train_data: TokenData,
+    val_data: TokenData,
+    config: TrainConfig | None = None,
+    *,
+    out_dir: str | Path | None = None,
+    resume: bool = False,
+    tokenizer: Any = None,
+    progress: bool | None = None,
+    tensorboard: bool = False,
+    report: Callable[[EvalRecord], Any] | None = None,
+    lora_base: LoraBase | None = None,
+    **changes: Any,
+) -> list[EvalRecord]:
+    """Train a model: `Trainer.fit` with the usual callbacks.
+
+    Args:
+        model: a language model for a token stream, an encoder-decoder for `PaddedPairSource`;
+            trained in place and left in evaluation mode.
+        train_data: training data: one row of ids, a file of them, or another source of batches.
+        val_data: validation data, in the same form.
+        config: settings, if they are not in `changes`.
+        out_dir: the run's folder, to resume it or to load its model; None to save nothing.
+        resume: continue the run in the folder, if there is one.
+        tokenizer: the tokenizer as JSON, to be saved with the model.
+        progress: show a bar with loss, speed and time left; if None, when the run is saved.
+        tensorboard: write curves for TensorBoard to the folder; a resumed run goes on with those
+            that it has, if TensorBoard is installed.
+        report: called with each evaluation's record.
+        lora_base: the checkpoint that a model with LoRA starts from, to save A and B alone.
+        changes: settings by name, as in `train(model, train_data, val_data, steps=100)`.
+
+    Returns:
+        The evaluations, those before an interruption included, the last one after the last step.
+
+    Raises:
+        ValueError: as `Trainer.fit`; or if TensorBoard's curves have no folder.
+        ConnectionError, KeyboardInterrupt, Stopped, ImportError: as `Trainer.fit`.
+    """
+    if tensorboard and out_dir is None:
+        raise ValueError("TensorBoard's curves are saved with the run: give out_dir.")
+    saved = out_dir is not None
+    if resume and out_dir is not None and find_spec("tensorboard"):
+        tensorboard |= (Path(out_dir) / TENSORBOARD_FOLDER).is_dir()
+    callbacks: list[Callback] = [ProgressBar()] if (saved if progress is None else progress) else []
+    callbacks += [MetricsFileWriter()] if saved else []
+    callbacks += [TensorBoardWriter()] if tensorboard else []
+    callbacks += [CallOnEval(report)] if report else []
+    trainer = Trainer(
+        model,
+        train_data,
+        val_data,
+        TrainConfig(**(config.to_dict() if config else {}) | changes),
+        out_dir=out_dir,
+        tokenizer=tokenizer,
+        lora_base=lora_base,
+        callbacks=callbacks,
+    )
+    return trainer.fit(resume=resume)
