@@ -119,6 +119,7 @@ def save_checkpoint(
         # Saved twice in the same state, it is there already. (JSON has lists where we have tuples.)
         if read_json(target / "training.json") == json.loads(json.dumps(training)):
             return target
+        # The same step, evaluated since: what is there stays until the new one is.
         target = run / f"{target.name}{EVALUATED_SUFFIX}"
         if target.exists():
             return target
@@ -157,7 +158,7 @@ def save_checkpoint(
             f"({error_message(error)}): a power cut may lose it; earlier ones were kept. Look at "
             "the disk, then resume."
         ) from error
-    delete_old_checkpoints(run, keep_last)
+    delete_old_checkpoints(run, keep_last)  # only now, when the disk has the new one
     return target
 
 
@@ -429,8 +430,8 @@ def load_last_checkpoint(
     saved.check_steps(state.config.steps, out_dir)
     groups = split_parameters(model, state.config)
     tensors = load_training_state(folder, groups.in_checkpoint_order(), groups.state_names())
-    load_weights(model, folder)
-    delete_old_checkpoints(out_dir, state.config.keep_last)
+    load_weights(model, folder)  # behind all refusals, which leave the model as it was
+    delete_old_checkpoints(out_dir, state.config.keep_last)  # a killed run leaves one more
     state.step, state.losses, state.eval_history = saved.step, saved.losses, saved.eval_history
     return tensors
 

@@ -71,6 +71,7 @@ class Strategy:
         """
         parts = self.shard(batch).split(size)
         for part in parts:
+            # Gradients of one micro-batch are as large as those of all: they are sent once.
             with self.gradient_sync(part is parts[-1]):
                 yield part
 

@@ -148,6 +148,7 @@ class Trainer:
         self.tokenizer: Any = tokenizer
         self.lora_base: LoraBase | None = lora_base
         self.callbacks: tuple[Callback, ...] = tuple(callbacks)
+        # Of batches alone: which ones are drawn does not depend on how often dropout draws.
         self.generator: torch.Generator = torch.Generator().manual_seed(config.seed)
         self.state: TrainerState = TrainerState(0, config, json.loads(json.dumps(data)), [], [])
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
@@ -199,7 +200,9 @@ class Trainer:
             if self.out_dir is not None:
                 self.strategy.run_on_rank_zero(stack.enter_context, run_lock(self.out_dir))
                 self.folder_id = folder_identity(self.out_dir)
+                # Deferred to the end of a step, to save it. Without a folder Ctrl-C ends at once.
                 stack.enter_context(self.signals)
+            # Processes of different models or data would wait for each other for ever, or go wrong.
             spec, settings = make_model_spec(self.model), self.config.to_dict()
             self.strategy.check_equal_in_all_processes(
                 model=spec, config=settings, data=self.state.data
@@ -207,6 +210,7 @@ class Trainer:
             self.restore(resume)
             self.monitor = DeviceMonitor(self.model, self.config, device, self.strategy.world_size)
             try:
+                # Behind `restore`: callbacks go on from the evaluations that there were.
                 self.strategy.run_on_rank_zero(self.notify, "on_fit_start")
                 self.log_start()
                 if self.state.step == 0:
@@ -222,22 +226,25 @@ class Trainer:
                     self.signals.signal_number,
                 ) from None
             finally:
-                self.notify("on_fit_end")
+                self.notify("on_fit_end")  # not through the strategy: the others may be gone
                 self.model.to(home).eval()
         return self.state.eval_history
 
     def run_steps(self) -> None:
         """Train and evaluate until the run is finished."""
         self.module.train()
-        if hasattr(self.train_data, "seek"):
+        if hasattr(self.train_data, "seek"):  # its place follows from the step, not the generator
             self.train_data.seek(self.state.step)
         self.start_clock()
         while True:
+            # Before a step, not after it: a run that was stopped between the two makes up for it.
             if self.state.is_eval_due(self.eval_interval):
                 self.evaluate_and_save()
             if self.state.is_finished():
                 return
             self.strategy.seed_dropout(self.config.seed, self.state.step)
+            # Every process draws the whole batch and takes its share of it: their generators stay
+            # alike without a word, and the batch is that of a single process.
             with cpu_default_device():
                 batch = self.train_data.draw(self.rows_per_step, self.generator)
             loss = training_step(
@@ -256,6 +263,7 @@ class Trainer:
                 self.pending_losses.append(loss)
             self.state.step += 1
             self.tokens += batch.num_targets
+            # Not by `run_on_rank_zero`: processes would wait for each other in each step.
             self.notify("on_step", loss, batch.num_targets)
             self.raise_if_interrupted()
 
@@ -291,6 +299,8 @@ class Trainer:
         means = self.evaluate(self.val_subset)
         record = EvalRecord(self.state.step, train_loss, means.pop("loss"), val_metrics=means)
         history = [*self.state.eval_history, record]
+        # In place of the old state only when all is measured: what is stopped meanwhile is saved
+        # as before this evaluation, and a resumed run begins with it.
         state = replace(self.state, eval_history=history, losses=[])
         if state.is_finished() and self.val_subset is not self.val_data:
             # All of the data may take long. Should the process be killed meanwhile, no step is
@@ -302,8 +312,9 @@ class Trainer:
         self.state = state
         self.save()
         self.log_eval(record)
+        # Behind the checkpoint, which an exception of a callback cannot take away.
         self.strategy.run_on_rank_zero(self.notify, "on_eval", record)
-        self.start_clock()
+        self.start_clock()  # anew: neither evaluations nor callbacks count as training
 
     def start_clock(self) -> None:
         """Measure time and tokens of the steps from now on."""
@@ -354,6 +365,7 @@ class Trainer:
         self.strategy.copy_weights_into(self.model)
         if self.out_dir is None:
             return
+        # Before it is written: a checkpoint of NaN could push out the last sound one.
         finite = torch.stack([torch.isfinite(W).all() for W in self.model.parameters()]).all()
         self.check_finite("A weight", self.strategy.broadcast_object(bool(finite)))
         self.sync_losses()
@@ -365,6 +377,7 @@ class Trainer:
             self.state.step,
             self.model,
             training=asdict(self.state),
+            # Gathered by all processes, as arguments of what rank 0 alone then does: write.
             state=self.strategy.optimizer_state(self.optimizer) | random,
             tokenizer=self.tokenizer,
             lora_base=self.lora_base,
@@ -390,11 +403,13 @@ class Trainer:
             there = self.strategy.run_on_rank_zero(
                 load_last_checkpoint, self.out_dir, self.model, state, resume=resume
             )
-            saved = there or {}  # None but in rank 0
+            saved = there or {}  # None but in rank 0, which alone looks into the folder
         random = {name: saved.pop(name) for name in list(saved) if name.startswith("random.")}
         progress = state.step, state.eval_history, state.losses, random
         progress = self.strategy.broadcast_object(progress)
         state.step, state.eval_history, state.losses, random = progress
+        # Wrapped once the weights are loaded, which rank 0 hands to the others; the optimizer comes
+        # after that, for FSDP has replaced the parameters by its shards.
         module = self.strategy.wrap(
             self.model, lambda model: has_idle_parameters(model, self.val_data, self.loss)
         )
