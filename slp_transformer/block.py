@@ -13,7 +13,6 @@ from slp_transformer._internal.argument_checks import check_encoder_output
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.explained_refusals import (
-    BLOCK_HINTS,
     explain_refusals,
     refuse_unfit_rows,
 )
@@ -139,7 +138,7 @@ class ResidualBlock(HookedModule):
         """Return what writes to the stream: attention, cross-attention if any, feedforward."""
         return [s for s in (self.attention, self.cross_attention, self.ffn) if s is not None]
 
-    @explain_refusals(refuse_unfit_rows, BLOCK_HINTS)
+    @explain_refusals(refuse_unfit_rows)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -166,7 +165,6 @@ class ResidualBlock(HookedModule):
             H, the stream going out.
 
         Raises:
-            TypeError: if an argument is called as PyTorch's blocks call it.
             ValueError: if a shape, type or device does not fit, or `H_enc` is missing or not
                 wanted.
         """
@@ -265,7 +263,6 @@ class BlockStack(ShapedModule):
         ours = [block for block in self.blocks if isinstance(block, ResidualBlock)]
         draw_matrices([part for block in ours for part in block.sublayers()], initialization)
 
-    @explain_refusals(hints=BLOCK_HINTS)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],

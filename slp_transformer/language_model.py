@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.argument_checks import check_no_left_padding, check_same_rows
-from slp_transformer._internal.explained_refusals import MODEL_HINTS, explain_refusals
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer.block import BlockStack, TransformerStack
 from slp_transformer.cache import KVCache
@@ -84,7 +83,6 @@ class TransformerLM(ShapedModule):
         """Return the matrix of the head: E once more."""
         return self.embedding.tokens.E
 
-    @explain_refusals(hints=MODEL_HINTS)
     def forward(
         self,
         ids: Int[Tensor, "*batch N"],
@@ -110,7 +108,6 @@ class TransformerLM(ShapedModule):
             U, for every position the logits of the word that follows it.
 
         Raises:
-            TypeError: if an argument is called as other libraries' models call it.
             ValueError: if an id is outside the vocabulary, the sequence (with what the cache
                 holds) is longer than `config.context_length`, the mask does not fit, or it is that
                 of texts padded on the left, and positions are missing.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.argument_checks import check_feature_axis, check_source
 from slp_transformer._internal.config_checks import check_dropout, check_positive_sizes
 from slp_transformer._internal.explained_refusals import (
-    BLOCK_HINTS,
     explain_refusals,
     refuse_unfit_rows,
 )
@@ -161,7 +160,7 @@ class MultiHeadAttention(BaseAttention):
         super().__init__(model_dim, num_heads, num_heads, key_dim, value_dim)
         self.dropout = dropout
 
-    @explain_refusals(refuse_unfit_rows, BLOCK_HINTS)
+    @explain_refusals(refuse_unfit_rows)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],

@@ -252,8 +252,3 @@ def test_no_module_imports_itself_by_way_of_others():
     graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=True)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     TopologicalSorter(imports).prepare()  # raises CycleError, which shows the circle
-
-
-def test_no_file_is_longer_than_one_concept_takes():
-    lengths = {name: path.read_text(encoding="utf-8").count("\n") for name, path in MODULES.items()}
-    assert {name: length for name, length in lengths.items() if length > 450} == {}

@@ -1,7 +1,7 @@
 """Refusals of tensors that do not fit a model or each other, before PyTorch swallows them."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import torch
 
@@ -10,10 +10,6 @@ from slp_transformer._internal.config_checks import check_dropout
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
-
-P = ParamSpec("P")
-T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_all_finite(tensor: Tensor) -> bool:

@@ -1,8 +1,8 @@
-"""Sentences for what Python or PyTorch refuses anyway; they cost nothing until then."""
+"""Sentences for what PyTorch refuses anyway; they cost nothing until then."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ParamSpec, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
@@ -10,55 +10,7 @@ from torch import nn
 from slp_transformer._internal.argument_checks import check_feature_axis, check_ids
 from slp_transformer._internal.shape_types import Tensor
 
-P = ParamSpec("P")
-T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-MODEL_HINTS = {
-    "attention_mask": "a mask is additive, and the second argument: padding_mask(ids, pad_id)",
-    "labels": "the loss is next_token_loss(model(ids[:, :-1]), ids[:, 1:])",
-    "input_ids": "the ids are its first argument",
-    "past_key_values": "keys and values are kept by cache=KVCache()",
-    "use_cache": "keys and values are kept by cache=KVCache()",
-    "output_hidden_states": "interpret.patch_activations(model, ['*.H']) reads them",
-    "output_attentions": "interpret.patch_activations(model, ['*.alpha']) reads them",
-    "token_type_ids": "only BERT has segments",
-    "return_dict": "what it returns are the logits",
-}
-"""What Hugging Face's arguments of a model's call are here."""
-
-BLOCK_HINTS = {
-    "is_causal": "write causal=True",
-    **dict.fromkeys(
-        ("attn_mask", "src_mask", "tgt_mask", "attention_mask"),
-        "a mask is additive, and the second argument",
-    ),
-    **dict.fromkeys(
-        ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask"),
-        "padding is hidden by a mask too: mask=padding_mask(ids, pad_id)",
-    ),
-    "memory": "the encoder's output is H_enc",
-    "memory_mask": "the mask of H_enc is enc_mask",
-    "need_weights": "attention alone returns them, by return_weights=True",
-}
-"""What PyTorch's arguments of a block's call are here."""
-
-
-def refuse_unknown_arguments(whose: str, names: Iterable[str], hints: Mapping[str, str]) -> None:
-    """Refuse arguments that a function does not have, if there are any.
-
-    Args:
-        whose: the function.
-        names: the arguments.
-        hints: for those that others' functions have, what does the same.
-
-    Raises:
-        TypeError: naming the first.
-    """
-    for name in names:
-        hint = f": {hints[name]}" if name in hints else ""
-        raise TypeError(f"{whose} has no argument {name}{hint}.")
 
 
 def refuse_other_device(name: str, X: Tensor, module: nn.Module) -> None:
@@ -103,30 +55,8 @@ def refuse_unfit_rows(X: Tensor, module: nn.Module) -> None:
             check_feature_axis("X", X, width)
 
 
-def refuse_foreign_arguments(
-    hints: Mapping[str, str],
-) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Let a function refuse arguments that others' functions have with what does the same here.
-
-    Args:
-        hints: what does the same, by the argument's name.
-    """
-
-    def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            refuse_unknown_arguments(function.__name__, kwargs.keys() & hints.keys(), hints)
-            return function(*args, **kwargs)
-
-        return call
-
-    return decorate
-
-
-def explain_refusals(
-    explain: Callable[[Any, nn.Module], None] | None = None, hints: Mapping[str, str] | None = None
-) -> Callable[[F], F]:
-    """Let a module's `forward` refuse in a sentence what Python or PyTorch refuses anyway.
+def explain_refusals(explain: Callable[[Any, nn.Module], None]) -> Callable[[F], F]:
+    """Let a module's `forward` refuse in a sentence what PyTorch refuses anyway.
 
     What these would swallow is checked where it is used, before they see it; the rest costs nothing
     until it is refused.
@@ -134,7 +64,6 @@ def explain_refusals(
     Args:
         explain: is called with the first argument and the module when PyTorch could not compute,
             and raises the sentence if it finds the cause.
-        hints: for arguments that others' modules have, what does the same here.
     """
 
     def decorate(forward: F) -> F:
@@ -142,15 +71,11 @@ def explain_refusals(
         def call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             try:
                 return forward(self, *args, **kwargs)
-            except TypeError:
-                foreign = kwargs.keys() & (hints or {}).keys()
-                refuse_unknown_arguments(type(self).__name__, foreign, hints or {})
-                raise
             except torch.OutOfMemoryError:
                 raise
             except (RuntimeError, IndexError):
                 first = args[0] if args else kwargs.get("X", kwargs.get("ids"))
-                if explain is not None and isinstance(first, Tensor):
+                if isinstance(first, Tensor):
                     explain(first, self)
                 raise
 

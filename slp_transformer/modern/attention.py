@@ -9,7 +9,6 @@ from torch import nn, zeros
 from slp_transformer._internal.argument_checks import check_source
 from slp_transformer._internal.config_checks import check_dropout
 from slp_transformer._internal.explained_refusals import (
-    BLOCK_HINTS,
     explain_refusals,
     refuse_unfit_rows,
 )
@@ -124,7 +123,7 @@ class GroupedQueryAttention(BaseAttention):
         self.rotary = rotary
         self.window = window
 
-    @explain_refusals(refuse_unfit_rows, BLOCK_HINTS)
+    @explain_refusals(refuse_unfit_rows)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],

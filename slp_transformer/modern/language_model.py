@@ -3,7 +3,6 @@
 from torch import nn
 
 from slp_transformer._internal.argument_checks import check_positions, check_token_axis
-from slp_transformer._internal.explained_refusals import MODEL_HINTS, explain_refusals
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.block import BlockStack, ResidualBlock
 from slp_transformer.cache import KVCache
@@ -158,7 +157,6 @@ class ModernLM(TransformerLM):
         """Return the matrix of the head: E, or one of its own."""
         return self.embedding.tokens.E if self.E_out is None else self.E_out
 
-    @explain_refusals(hints=MODEL_HINTS)
     def forward(
         self,
         ids: Int[Tensor, "*batch N"],

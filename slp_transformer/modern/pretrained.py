@@ -18,7 +18,6 @@ from slp_transformer._internal.atomic_write import (
     rename_path,
 )
 from slp_transformer._internal.docs_sections import see
-from slp_transformer._internal.explained_refusals import refuse_foreign_arguments
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.data.text_tokenizer import TextTokenizer
@@ -137,17 +136,6 @@ def read_class_names(settings: HFConfigReader) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-LOADING_HINTS = {
-    "torch_dtype": "give dtype",
-    "device_map": "give device",
-    "trust_remote_code": "no code of others is ever run, so leave it out",
-    "num_labels": "the folder's config.json says how many classes there are",
-    "local_files_only": "a model is read from a folder, so leave it out",
-}
-"""What arguments of Hugging Face's `from_pretrained` are here."""
-
-
-@refuse_foreign_arguments(LOADING_HINTS)
 def from_pretrained(
     folder: str | Path,
     *,
