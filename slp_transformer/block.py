@@ -100,7 +100,7 @@ class ResidualBlock(HookedModule):
         norm: "pre" or "post".
     """
 
-    # By `norm`: in which order the block's sublayers run.
+    # By `norm`. A subclass may know more; a name that is in no dict is refused.
     orders: ClassVar[dict[str, Callable[[Any, Tensor, Kwargs, Kwargs], Tensor]]] = {
         "pre": forward_pre_norm,
         "post": forward_post_norm,
