@@ -7,8 +7,8 @@ Usage::
 
 Each word is a folder with a checkout, and a column. Lines are all lines of files, those that a
 folder does not have are left out. Definitions and modules are those of the package that run in one
-pass of one head, and of a model. Milliseconds are CPU time of one thread, the least of all rounds, since
-other processes can only add to it; the folders take turns, and ratios are to the first.
+pass of one head, and of a model. Milliseconds are CPU time of one thread, the least of all rounds,
+since other processes can only add to it; the folders take turns, and ratios are to the first.
 """
 
 import argparse
