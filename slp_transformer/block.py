@@ -106,7 +106,7 @@ class ResidualBlock(HookedModule):
         norm: the name of its order in `orders`.
     """
 
-    # By `norm`: in which order the block's sublayers run.
+    # By `norm`. A subclass may know more; a name that is in no dict is refused.
     orders: ClassVar[dict[str, Callable[[Any, Tensor, Sublayer, Sublayer | None], Tensor]]] = {
         "pre": forward_pre_norm,
         "post": forward_post_norm,

@@ -138,6 +138,7 @@ def apply_dropout(X: Float[Tensor, "..."], p: float) -> Float[Tensor, "..."]:
         return X
     if not fast_paths_enabled() or X.device.type != "cpu" or is_traced(X) or p == 1:
         return F.dropout(X, p)
+    # Not 1 / (1 - p): what makes up for the rounded share leaves the mean of X as it is.
     scale = DROPOUT_STEPS / (DROPOUT_STEPS - round_to_steps(p))
     return X * sample_keep_mask(X.shape, p).to(X.dtype).mul_(scale)
 
@@ -171,6 +172,7 @@ def sample_keep_mask(shape: Sequence[int], p: float) -> Bool[Tensor, "..."]:
         True for those to keep; each is dropped with probability `p`.
     """
     count = math.prod(shape)
+    # From the lowest number to the highest: all 64 bits are drawn.
     numbers = torch.empty(-(-count // 4), dtype=torch.int64, device="cpu").random_(-(2**63), None)
     bits = numbers.view(torch.int16)[:count]
     return (bits >= round_to_steps(p) - DROPOUT_STEPS // 2).view(shape)
@@ -229,7 +231,8 @@ class SummedCrossEntropy(torch.autograd.Function):
         U, words, counts = ctx.saved_tensors
         weights, smoothed = grad_output * counts, ctx.smoothing / U.shape[1]
         at_target = torch.full_like(words, ctx.smoothing - 1, dtype=U.dtype)
-        if torch.is_grad_enabled():  # to be differentiated once more
+        # In place no gradient could flow back through this one, for a second derivative.
+        if torch.is_grad_enabled():
             y = U.softmax(dim=1)
             return weights * (y - smoothed).scatter_add(1, words, at_target), *[None] * 3
         G = torch.empty_like(U)

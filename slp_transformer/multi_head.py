@@ -196,7 +196,7 @@ class MultiHeadAttention(HeadMatrices, HookedModule):
             H_enc: where keys and values come from; from X too if not given.
             num_read: rows of `H_enc` whose keys and values a cache has already.
         """
-        if H_enc is None:
+        if H_enc is None:  # one wide product takes less time than three
             Q, K, V = (X @ self.W_QKV).split(self.widths, dim=-1)
         else:  # source and target differ, so no one product can serve both
             W_Q, W_K, W_V = self.W_QKV.split(self.widths, dim=1)
