@@ -113,7 +113,7 @@ targets = torch.tensor([1, 0, 3, 3, 2])
 by_hand = loss_by_hand(U, targets)
 torch.testing.assert_close(next_token_loss(U, targets), by_hand)
 torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
-plotting.show_source(next_token_loss, only=["rows, words", "return F"])
+plotting.show_source(next_token_loss)
 
 # %% [markdown] tags=["more"] gist="Why a loss takes logits: with a softmax first, it overflows"
 # PyTorch's `cross_entropy` agrees with the loop, and the package calls it. It takes logits rather than

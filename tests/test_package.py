@@ -3,11 +3,13 @@
 import ast
 import importlib
 import importlib.metadata
+import inspect
 import re
 import tomllib
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
+from pkgutil import resolve_name
 
 import jaxtyping
 import pytest
@@ -202,6 +204,14 @@ def test_every_numbered_equation_has_a_home_in_the_package():
     covered = {slug for text in SOURCES.values() for slug in BOOK.slugs_named_in(text)}
     numbered = {slug for slug in BOOK.slugs if BOOK.numbers_of(slug)}
     assert numbered <= covered, sorted(numbered - covered)
+
+
+def test_each_equation_leads_to_one_definition():
+    """Other docstrings may tell of it, but one alone computes it, and it is public."""
+    named = {name: BOOK.slugs_named_in(text) for name, text in SOURCES.items()}
+    homes = {slug: [name for name in named if slug in named[name]] for slug in BOOK.slugs}
+    assert {slug: names for slug, names in homes.items() if len(names) != 1} == {}
+    assert [n for (n,) in homes.values() if "._" in n or inspect.ismodule(resolve_name(n))] == []
 
 
 def test_no_docstring_has_the_number_of_an_equation():
