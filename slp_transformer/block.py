@@ -165,7 +165,6 @@ class ResidualBlock(HookedModule):
             H, the stream going out.
 
         Raises:
-            TypeError: if an argument is called as PyTorch's blocks call it.
             ValueError: if a shape, type or device does not fit, or `H_enc` is missing or not
                 wanted.
         """

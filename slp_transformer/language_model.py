@@ -108,7 +108,6 @@ class TransformerLM(ShapedModule):
             U, for every position the logits of the word that follows it.
 
         Raises:
-            TypeError: if an argument is called as other libraries' models call it.
             ValueError: if an id is outside the vocabulary, the sequence (with what the cache
                 holds) is longer than `config.context_length`, the mask does not fit, or it is that
                 of texts padded on the left, and positions are missing.
