@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.data.text_files import find_text_files, is_stream
+from slp_transformer.data.text_files import is_stream, resolve_text_source
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task, check_windows
@@ -69,7 +69,7 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
                 "(`slp-transformer info` lists them)."
             )
         if not is_stream(config.data.source):
-            find_text_files(config.data.source)
+            resolve_text_source(config.data.source)
 
     def prepare(self, config: RunConfig[TextData], folder: Path) -> Dataset:
         """Read a text, hold a share out, and turn both parts into tokens.
