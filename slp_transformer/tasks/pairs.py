@@ -226,7 +226,7 @@ class TranslationTask(Task[PairData, NoFlags, EvaluatePairs]):
         Raises:
             ValueError: naming the first one.
         """
-        options.reject_samplings("a translation ends by itself, and draws nothing")
+        options.refuse_sampling_flags("a translation ends by itself, and draws nothing")
 
     def evaluate(self, run: LoadedRun, options: EvaluateOptions[EvaluatePairs]) -> Report:
         """Measure loss, BLEU and chrF of translations of held-out pairs, or of others.
