@@ -1,13 +1,9 @@
-"""Accuracy of tab from pitches against the tab that people wrote: baselines, trained models.
+"""Accuracy of tab from pitches against the tab that people wrote: baselines and costs.
 
 Usage::
 
     python benchmarks/pitch_to_tab.py DATA --split valid
     python benchmarks/pitch_to_tab.py DATA --split test --span 5
-    python benchmarks/pitch_to_tab.py DATA --hand runs/hand runs/other
-
-RUNs are what `python -m slp_guitar.fingering.hand_training` has trained.
-Several hands agree by the mean of their probabilities.
 
 DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
 that is not this project's: ``{"file": ..., "open_midi": [low, ...], "events": [[bar, [[string,
@@ -37,11 +33,6 @@ from slp_guitar.fingering.grips import (
     Grip,
     find_grips_or_placements,
     place_on_lowest_frets,
-)
-from slp_guitar.fingering.hand_model import (
-    DEFAULT_COST_WEIGHT,
-    HandEnsemble,
-    load_hand_ensemble,
 )
 from slp_guitar.fingering.lattice import FingeringLattice
 from slp_guitar.fingering.passages import (
@@ -88,18 +79,6 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
     }
 
 
-def trained(arguments: argparse.Namespace) -> dict[str, Way]:
-    """The models that were asked for: each hand, and all together."""
-    runs, caution = arguments.hand or [], arguments.caution
-    ways: dict[str, Way] = {
-        str(run): HandEnsemble(load_hand_ensemble(run).models, 0).predict_grips for run in runs
-    }
-    if runs:
-        hand = HandEnsemble(load_hand_ensemble(*runs).models, caution)
-        ways[f"{caution} of the costs with {len(runs)} RUN"] = hand.predict_grips
-    return ways
-
-
 def measure(way: Way, passages: Sequence[Passage]) -> list[FingeringMetrics]:
     """The counts of each piece."""
     return [compare_fingerings(p.grips, way(p), p.tuning, MAX_SPAN, p.ringing()) for p in passages]
@@ -121,11 +100,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder of train.jsonl, valid.jsonl, test.jsonl")
     parser.add_argument("--split", choices=("valid", "test"), default="valid")
     parser.add_argument("--span", type=int, default=MAX_SPAN, help="of a grip, in frets [4]")
-    parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
-    parser.add_argument(
-        "--caution", type=float, default=DEFAULT_COST_WEIGHT, help="of Viterbi's costs"
-    )
-    parser.add_argument("--models-alone", action="store_true", help="of the baselines, Viterbi")
+    parser.add_argument("--costs-alone", action="store_true", help="of the baselines, Viterbi")
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
     arguments = parser.parse_args()
     for name in ("train", arguments.split):
@@ -151,9 +126,7 @@ def main() -> None:
         )
     )
     base = baselines(learned, arguments.span)
-    ways = (
-        {name: base[name] for name in (VITERBI, FITTED)} if arguments.models_alone else base
-    ) | trained(arguments)
+    ways = {name: base[name] for name in (VITERBI, FITTED)} if arguments.costs_alone else base
     found, took = {}, {}
     for name, way in ways.items():
         begun = time.perf_counter()

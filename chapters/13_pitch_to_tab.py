@@ -340,9 +340,8 @@ measure(
 # Both models that write token by token did worse than the search, and longer training and a wider model did not
 # change that. They go on reading an early mistake, which moves whole passages to another position; the search
 # compares whole fingerings. And its costs are about distances: of a fret from the hand, of a move, within a shape.
-# Those carry over from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches. What it has
-# learned, and can learn (<autoref identifier="slp_guitar.fingering.hand_model.HandModel">HandModel</autoref>), are costs. More tuning
-# might help the Transformer, but we have not measured it.
+# Those carry over from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches, and what it
+# can learn are costs. More tuning might help the Transformer, but we have not measured it.
 #
 # One difference leads to the next chapter. The cost of a move depends on the distance
 # $p-q$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each

@@ -37,8 +37,4 @@ PLUGIN = Plugin(
         )
     },
     presets=HERE,
-    models={
-        "HandModel": "holds a fingering model, which finds strings and frets for pitches: use it "
-        "by `slp-transformer tab FILE --model {run}`."
-    },
 )

@@ -77,7 +77,6 @@ class TabOptions(SongOptions):
             parts that a hand can take, from the bass up, and moves notes off the neck.
         easy: for beginners: the first position, open strings, and grips within four frets wherever
             there are some, unless --position, --open-strings or --max-span ask for others.
-        model: fingering models, trained on written tab; their probabilities are averaged.
         refinger: find a new fingering for a tab.
     """
 
@@ -95,7 +94,6 @@ class TabOptions(SongOptions):
     alternatives: int = 1
     unplayable: UnplayablePolicy = "refuse"
     easy: bool = False
-    model: tuple[Path, ...] = ()
     refinger: bool = False
 
 

@@ -46,7 +46,7 @@ from slp_transformer.tasks.reports import format_table
 
 FINGERING_FLAGS = (
     *("tuning", "capo", "transpose", "max_fret", "max_span", "position", "open_strings"),
-    *("pin", "review", "alternatives", "unplayable", "model", "refinger", "easy"),
+    *("pin", "review", "alternatives", "unplayable", "refinger", "easy"),
 )
 RANGES: dict[str, Range] = {
     "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
@@ -118,13 +118,8 @@ def execute(options: TabOptions) -> None:
                 f"{options.song.name} names no tuning, and {why}: it is fingered for {name} "
                 "(--tuning takes another)."
             )
-    score_grips = None
-    if options.model:  # PyTorch is imported only for models
-        from slp_guitar.fingering.hand_model import load_hand_ensemble
-
-        score_grips = load_hand_ensemble(*options.model).grip_log_probs
     try:
-        tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives, score_grips)
+        tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives)
     except UnplayableError as error:
         policies = [name for name in UNPLAYABLE_HINTS if name != options.unplayable]
         hints = ", ".join(f"{name} {UNPLAYABLE_HINTS[name]}" for name in policies)
@@ -148,7 +143,7 @@ def execute(options: TabOptions) -> None:
     if count < options.alternatives:
         print_status(f"There is no other fingering than these {count}.")
     if options.review:
-        doubts = find_doubtful_moments(piece, wanted, options.review, score_grips)
+        doubts = find_doubtful_moments(piece, wanted, options.review)
         for number, doubt in enumerate(doubts, start=1):
             print_result(f"{number}. {format_doubtful_moment(doubt, wanted.tuning)}")
         if len(doubts) < options.review:

@@ -1,6 +1,6 @@
 """Fingerings of pieces by what a guitarist asks for: the best, others, and doubtful moments."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -29,18 +29,10 @@ from slp_guitar.timing import bar_start_steps
 OPEN_STRING_COST = 2.0  # what preferring open strings, or not, is worth to a hand
 MAX_ALTERNATIVES = 2  # that a review shows
 REPEATED_GRIP_COST = 4.0  # what an alternative pays for a grip that an earlier one has
-COSTS_WITH_MODEL = 0.5
-"""Share of the costs that is added to the log-probabilities of a trained model."""
-
-GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
-"""Returns the log-probability, under a trained model, of each grip of each moment."""
 
 
 def find_fingerings(
-    piece: PlayablePiece,
-    options: FingeringOptions,
-    num_alternatives: int = 1,
-    score_grips: GripScorer | None = None,
+    piece: PlayablePiece, options: FingeringOptions, num_alternatives: int = 1
 ) -> tuple[list[tuple[Tab, list[Grip]]], list[tuple[str, str]]]:
     """Finger a piece, once or in several ways.
 
@@ -49,7 +41,6 @@ def find_fingerings(
         options: the guitar and the preferences.
         num_alternatives: how many fingerings; each further one pays for grips that earlier ones
             have.
-        score_grips: log-probabilities of grips under a trained model; None for costs alone.
 
     Returns:
         Tabs, each with the fingering that it is made of, best first and without doubles, so that
@@ -59,7 +50,7 @@ def find_fingerings(
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
-    problem, changes = _build_problem(piece, options, score_grips)
+    problem, changes = _build_problem(piece, options)
     paths: list[list[Grip]] = []
     for _ in range(num_alternatives):
         extra = problem.make_extra_cost(paths)
@@ -90,10 +81,7 @@ class DoubtfulMoment(NamedTuple):
 
 
 def find_doubtful_moments(
-    piece: PlayablePiece,
-    options: FingeringOptions,
-    num_doubts: int,
-    score_grips: GripScorer | None = None,
+    piece: PlayablePiece, options: FingeringOptions, num_doubts: int
 ) -> list[DoubtfulMoment]:
     """Find the moments about which an answer helps most, the first one most.
 
@@ -103,9 +91,8 @@ def find_doubtful_moments(
         piece: the piece.
         options: the guitar and the preferences.
         num_doubts: how many moments to return at most.
-        score_grips: as for `find_fingerings`.
     """
-    problem, _ = _build_problem(piece, options, score_grips)
+    problem, _ = _build_problem(piece, options)
     choices, extra = problem.choices, problem.make_extra_cost([])
     lattice = problem.build_lattice(choices, extra)
     best, prices = lattice.find_cheapest_path(), lattice.price_grips()
@@ -135,7 +122,6 @@ class _Problem(NamedTuple):
     passage: Passage
     choices: list[Sequence[Grip]]
     costs: FittedCosts
-    log_probs: Sequence[Sequence[float]] | None
 
     def build_lattice(
         self, choices: Sequence[Sequence[Grip]], extra_cost: ExtraGripCost | None
@@ -144,24 +130,18 @@ class _Problem(NamedTuple):
         return FingeringLattice(self.passage, choices, self.costs, extra_cost)
 
     def make_extra_cost(self, earlier_fingerings: Sequence[Sequence[Grip]]) -> ExtraGripCost | None:
-        """Return a grip's extra cost: from a model, and for repeating an earlier fingering."""
-        if self.log_probs is None and not earlier_fingerings:
+        """Return a grip's extra cost for repeating an earlier fingering."""
+        if not earlier_fingerings:
             return None
-        table = [
-            {
-                grip: (-self.log_probs[moment][k] if self.log_probs else 0.0)
-                + REPEATED_GRIP_COST
-                * sum(path[moment] == grip for path in earlier_fingerings)
-                * (len(choice) > 1)
-                for k, grip in enumerate(choice)
-            }
-            for moment, choice in enumerate(self.choices)
-        ]
-        return lambda moment, grip: table[moment][grip]
+        return lambda moment, grip: (
+            REPEATED_GRIP_COST
+            * sum(path[moment] == grip for path in earlier_fingerings)
+            * (len(self.choices[moment]) > 1)
+        )
 
 
 def _build_problem(
-    piece: PlayablePiece, options: FingeringOptions, score_grips: GripScorer | None
+    piece: PlayablePiece, options: FingeringOptions
 ) -> tuple[_Problem, list[tuple[str, str]]]:
     """Make a piece fit for the guitar and list its grips; return also what was changed.
 
@@ -194,15 +174,13 @@ def _build_problem(
     if num_repeats:
         count = "one more moment" if num_repeats == 1 else f"{num_repeats} more moments"
         changes.append(("pins", f"they hold at {count}, where the same notes come again"))
-    log_probs = score_grips(passage, choices) if score_grips else None
-    share = COSTS_WITH_MODEL if score_grips else 1.0
     costs = FittedCosts(
-        {name: share * weight for name, weight in load_weights().items()},
+        load_weights(),
         -OPEN_STRING_COST * options.open_string_preference,
         options.preferred_position,
     )
     own = replace(piece, moments=moments)
-    return _Problem(own, passage, choices, costs, log_probs), changes
+    return _Problem(own, passage, choices, costs), changes
 
 
 def _list_candidate_grips(

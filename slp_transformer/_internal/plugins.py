@@ -103,8 +103,6 @@ class Plugin:
         checks: modules that add to `slp_transformer.check.CHECKS`.
         check_flags: flags of `python -m slp_transformer.check FILE`, by name.
         presets: a package whose folder `presets` has .toml files for `train --config`.
-        models: of models that belong to no task, what a run of one is for, by the class's name:
-            "holds ..., {run} ..." after the folder's name.
     """
 
     tasks: Mapping[str, TaskEntry] = field(default_factory=dict)
@@ -112,7 +110,6 @@ class Plugin:
     checks: tuple[str, ...] = ()
     check_flags: Mapping[str, CheckFlag] = field(default_factory=dict)
     presets: str | None = None
-    models: Mapping[str, str] = field(default_factory=dict)
 
 
 _problems: list[str] = []

@@ -15,13 +15,11 @@ from slp_guitar import read_tab_file
 from slp_guitar.commands import convert
 from slp_guitar.commands.song_options import TabOptions
 from slp_guitar.commands.tab import make_fingering_options
-from slp_guitar.fingering.hand_model import HandModel
 from slp_guitar.formats import registry
 from slp_guitar.formats.registry import read_any_tab_file, write_tab
 from slp_guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer._internal import atomic_write
-from slp_transformer.training.checkpoints import save_checkpoint
 
 mido = pytest.importorskip("mido", reason="MIDI files need the guitar extra")
 
@@ -222,14 +220,6 @@ def test_a_fingering_that_is_there_is_kept_and_so_is_the_guitar(tmp_path, capsys
     assert [event.notes for event in other.iter_events()] != [high.notes]
 
 
-def test_models_of_the_hand_are_asked(song, tmp_path):
-    runs = [tmp_path / "run", tmp_path / "other"]
-    for run in runs:
-        save_checkpoint(run, 0, HandModel())
-    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--model", *map(str, runs))
-    assert sounding(written(tmp_path / "x.txt")) == expected()
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -247,7 +237,7 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
         (["--pin", "1:1=9/6"], "bar 1, moment 1: String 9 does not exist"),
         (["--tracks", "40"], "has no notes there"),
-        (["--model", "none"], "There is no checkpoint in none"),
+        (["--model", "none"], "There is no option --model"),
         (["--open-strings", "none"], "invalid choice 'none' for argument '--open-strings'"),
     ],
 )
@@ -283,12 +273,6 @@ def test_the_file_that_is_read_is_never_written_to(song, capsys):
     for command in ("tab", "convert"):
         assert "is the file to read" in refused(capsys, command, str(song), "-o", str(song))
     assert song.read_bytes() == before
-
-
-def test_a_model_of_tokens_is_no_hand(song, tmp_path, capsys):
-    (tmp_path / "config.toml").touch()
-    said = refused(capsys, "tab", str(song), "--model", str(tmp_path))
-    assert "holds a model of tokens, not of a hand" in said
 
 
 @pytest.mark.parametrize("words", [["tab"], ["convert", "-o", "out.musicxml"]])
