@@ -24,7 +24,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from slp_guitar.fingering.fitted_costs import FittedCosts, load_weights
+from slp_guitar.fingering.costs import HandCosts
 from slp_guitar.fingering.grips import Grip, find_grips_or_placements
 from slp_guitar.fingering.lattice import FingeringLattice
 from slp_guitar.fingering.passages import (
@@ -46,8 +46,8 @@ Choices = list[Sequence[Grip]]
 
 
 def pose(passage: Passage, choices: Choices) -> FingeringLattice:
-    """The grips of each moment, at the fitted costs."""
-    return FingeringLattice(passage, choices, FittedCosts(load_weights()))
+    """The grips of each moment, at the costs of the package."""
+    return FingeringLattice(passage, choices, HandCosts())
 
 
 def most_useful(passage: Passage, choices: Choices) -> list[int]:

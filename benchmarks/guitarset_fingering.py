@@ -9,7 +9,7 @@ Pitches are given, and nothing of the strings is seen. For each player, what has
 learned is counted or learned on the others.
 
 Printed as JSON: a line for each player and way, then for each way the mean over players and its
-standard deviation, and the middle 95% of the gain over the hand-position Viterbi when excerpts are
+standard deviation, and the middle 95% of the gain over the costs of the package when excerpts are
 drawn anew (paired bootstrap). Strings are what a player did, which is not the only right answer.
 """
 
@@ -22,12 +22,14 @@ from statistics import fmean, pstdev
 
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
+from slp_guitar.fingering.costs import HandCosts
 from slp_guitar.fingering.grips import (
     Grip,
     UnplayableError,
     find_playable_grips,
     place_on_lowest_frets,
 )
+from slp_guitar.fingering.lattice import FingeringLattice, find_cheapest_fingering
 from slp_guitar.fingering.passages import (
     FingeringMetrics,
     Passage,
@@ -35,12 +37,11 @@ from slp_guitar.fingering.passages import (
     passage_from_tab,
     sum_metrics,
 )
-from slp_guitar.fingering.viterbi import find_cheapest_fingering
 from slp_guitar.guitarset import read_guitarset_tabs
 from slp_guitar.tab import Tab
 
 Way = Callable[[Passage], Sequence[Grip]]
-VITERBI = "hand-position Viterbi"
+SHIPPED = "costs of the package"
 
 
 def ways(learned: Sequence[Passage]) -> dict[str, Way]:
@@ -52,14 +53,15 @@ def ways(learned: Sequence[Passage]) -> dict[str, Way]:
         def extra(_: int, grip: Grip) -> float:
             return -habits.of_grip(grip, passage.tuning)
 
-        return find_cheapest_fingering(passage.moments, passage.tuning, extra_cost=extra)
+        choices = [find_playable_grips(own, passage.tuning) for own in passage.moments]
+        return FingeringLattice(passage, choices, HandCosts(), extra).find_cheapest_path()
 
     return {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance),
         "lowest fret": lambda p: place_on_lowest_frets(p.moments, p.tuning),
         "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
-        VITERBI: lambda p: find_cheapest_fingering(p.moments, p.tuning),
-        "Viterbi + that prior": with_habits,
+        SHIPPED: find_cheapest_fingering,
+        "these and that prior": with_habits,
     }
 
 
@@ -104,7 +106,7 @@ def leave_one_out(excerpts: Sequence[Tab], draws: int) -> list[dict]:
             counts.setdefault(name, []).extend(found)
             by_player.setdefault(name, []).append(sum_metrics(found).to_shares()["strings"])
     for name, found in counts.items():
-        gain = bootstrap(found, counts[VITERBI], draws=draws)
+        gain = bootstrap(found, counts[SHIPPED], draws=draws)
         lines.append({
             "player": "all", "way": name, "excerpts": len(found), **rounded(found),
             "mean over players": round(fmean(by_player[name]), 4),

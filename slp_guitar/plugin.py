@@ -19,6 +19,13 @@ PLUGIN = Plugin(
             any_bytes=True,
             loads_torch=False,
         ),
+        "fit-costs": Command(
+            f"{HERE}.commands.song_options:FitOptions",
+            f"{HERE}.commands.fit_costs:execute",
+            ("fit-costs my-tabs -o costs.json", "what `tab` decides by, from your tabs"),
+            EXTRA,
+            any_bytes=True,
+        ),
         "convert": Command(
             f"{HERE}.commands.song_options:ConvertOptions",
             f"{HERE}.commands.convert:execute",

@@ -8,6 +8,7 @@ from pathlib import Path
 from slp_guitar.ascii_writer import format_tab
 from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions, TabOptions
+from slp_guitar.fingering.costs import read_weights
 from slp_guitar.fingering.fingering_pieces import (
     DoubtfulMoment,
     find_doubtful_moments,
@@ -46,7 +47,7 @@ from slp_transformer.tasks.reports import format_table
 
 FINGERING_FLAGS = (
     *("tuning", "capo", "transpose", "max_fret", "max_span", "position", "open_strings"),
-    *("pin", "review", "alternatives", "unplayable", "refinger", "easy"),
+    *("pin", "review", "alternatives", "unplayable", "costs", "refinger", "easy"),
 )
 RANGES: dict[str, Range] = {
     "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
@@ -245,6 +246,7 @@ def make_fingering_options(options: TabOptions, tab: Tab) -> FingeringOptions:
         options.max_fret,
         pinned_notes=parse_pins(options.pin),
         unplayable_policy=options.unplayable,
+        weights=read_weights(options.costs) if options.costs else None,
         **((EASY if options.easy else {}) | chosen),
     )
 

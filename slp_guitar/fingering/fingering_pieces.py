@@ -5,9 +5,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from slp_guitar.fingering.fitted_costs import FittedCosts, load_weights
+from slp_guitar.fingering.costs import HandCosts
 from slp_guitar.fingering.grips import Grip, UnplayableError, find_grips
-from slp_guitar.fingering.lattice import FingeringLattice
+from slp_guitar.fingering.lattice import ExtraGripCost, FingeringLattice
 from slp_guitar.fingering.passages import Passage
 from slp_guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
 from slp_guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
@@ -17,7 +17,6 @@ from slp_guitar.fingering.questions import (
     spread_answers,
 )
 from slp_guitar.fingering.rolled_chords import roll_chords
-from slp_guitar.fingering.viterbi import ExtraGripCost
 from slp_guitar.fretboard import (
     MAX_SPAN,
     Note,
@@ -121,7 +120,7 @@ class _Problem(NamedTuple):
     piece: PlayablePiece
     passage: Passage
     choices: list[Sequence[Grip]]
-    costs: FittedCosts
+    costs: HandCosts
 
     def build_lattice(
         self, choices: Sequence[Sequence[Grip]], extra_cost: ExtraGripCost | None
@@ -174,8 +173,8 @@ def _build_problem(
     if num_repeats:
         count = "one more moment" if num_repeats == 1 else f"{num_repeats} more moments"
         changes.append(("pins", f"they hold at {count}, where the same notes come again"))
-    costs = FittedCosts(
-        load_weights(),
+    costs = HandCosts(
+        options.weights,
         -OPEN_STRING_COST * options.open_string_preference,
         options.preferred_position,
     )

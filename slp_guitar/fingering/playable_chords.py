@@ -38,6 +38,7 @@ class FingeringOptions:
         unplayable_policy: what to do about notes that this guitar cannot play: "refuse" the piece,
             move them by "octave", "drop" them, or "roll" chords: play them in parts,
             and move single notes.
+        weights: of the costs of the hand; those of the package if None.
     """
 
     tuning: Tuning = STANDARD
@@ -47,6 +48,7 @@ class FingeringOptions:
     open_string_preference: int = 0
     pinned_notes: Mapping[tuple[int, int], tuple[Note, ...]] = field(default_factory=dict)
     unplayable_policy: UnplayablePolicy = "refuse"
+    weights: Mapping[str, float] | None = None
 
 
 def fit_chord_to_guitar(

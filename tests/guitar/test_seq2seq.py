@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from slp_guitar.fingering import seq2seq
-from slp_guitar.fingering.grips import allowed_next_notes, find_grips
+from slp_guitar.fingering.grips import allowed_next_notes, find_grips, find_playable_grips
 from slp_guitar.fingering.passages import passage_from_grips
 from slp_guitar.fingering.seq2seq import (
     PAD_ID,
@@ -18,7 +18,6 @@ from slp_guitar.fingering.seq2seq import (
     note_to_target_id,
     translate_passage,
 )
-from slp_guitar.fingering.viterbi import find_cheapest_fingering
 from slp_guitar.fretboard import STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.cache import KVCache
@@ -39,6 +38,10 @@ def at_the_fifth_fret(pitches):
 def pieces(count=6):
     rows = [SCALE[k % 3 :] + SCALE[: k % 3 : -1] for k in range(count)]
     return [passage_from_grips(STANDARD, at_the_fifth_fret(row)) for row in rows]
+
+
+def some_passage(moments):
+    return passage_from_grips(STANDARD, [find_playable_grips(own, STANDARD)[0] for own in moments])
 
 
 def small_translator(window):
@@ -86,7 +89,9 @@ def test_the_decoder_reads_notes_and_places_in_turn_and_noise_is_in_places_alone
 
 def test_translation_keeps_pitches_and_grips_whatever_the_weights():
     moments = [(64,), (48, 52, 55, 60, 64), (43, 72), (52, 59)] * 3
-    passage = passage_from_grips(STANDARD, find_cheapest_fingering(moments, STANDARD))
+    passage = passage_from_grips(
+        STANDARD, [find_playable_grips(own, STANDARD)[0] for own in moments]
+    )
     written = translate_passage(small_translator(13), passage, window_notes=13)
     assert [tuple(map(STANDARD.pitch_of, grip)) for grip in written] == moments
     assert all(is_playable_grip(g) for g, m in zip(written, moments, strict=True) if m != (43, 72))
@@ -97,7 +102,9 @@ def test_translation_is_the_likeliest_legal_place_each_time():
     """As computed anew, without a cache, for every note of a short piece."""
     model = small_translator(9).eval()
     moments = [(64,), (55, 64), (59,), (52, 67), (60,)]
-    passage = passage_from_grips(STANDARD, find_cheapest_fingering(moments, STANDARD))
+    passage = passage_from_grips(
+        STANDARD, [find_playable_grips(own, STANDARD)[0] for own in moments]
+    )
     source, places_so_far, expected = encode_source(passage), [], []
     for pitches in moments:
         grip = ()
@@ -121,7 +128,9 @@ def test_enough_beams_find_the_likeliest_legal_fingering_of_all():
     for W in model.parameters():
         W.data.mul_(10)  # so that what was written matters
     moments = [(52, 60), (64,), (59,)]
-    passage = passage_from_grips(STANDARD, find_cheapest_fingering(moments, STANDARD))
+    passage = passage_from_grips(
+        STANDARD, [find_playable_grips(own, STANDARD)[0] for own in moments]
+    )
     ways = list(itertools.product(*(find_grips(pitches, STANDARD) for pitches in moments)))
     ids = torch.tensor([[note_to_target_id(n) for grip in way for n in grip] for way in ways])
     source = encode_source(passage)
@@ -140,6 +149,8 @@ def test_beyond_a_window_a_translation_goes_on_from_its_last_half():
     """Of one note, of a window and less, of several windows; a chord across a window's end."""
     model, chord = small_translator(7), (48, 52, 55, 60, 64)
     for moments in [[(64,)], [(60,), chord, (62,)], [(64,), chord, (41,), chord] * 4]:
-        passage = passage_from_grips(STANDARD, find_cheapest_fingering(moments, STANDARD))
+        passage = passage_from_grips(
+            STANDARD, [find_playable_grips(own, STANDARD)[0] for own in moments]
+        )
         written = translate_passage(model, passage, window_notes=7)
         assert [tuple(map(STANDARD.pitch_of, grip)) for grip in written] == moments
