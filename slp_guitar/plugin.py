@@ -44,4 +44,5 @@ PLUGIN = Plugin(
         )
     },
     presets=HERE,
+    models={"guitar": f"{HERE}:model"},
 )

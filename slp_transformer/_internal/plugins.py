@@ -103,6 +103,7 @@ class Plugin:
         checks: modules that add to `slp_transformer.check.CHECKS`.
         check_flags: flags of `python -m slp_transformer.check FILE`, by name.
         presets: a package whose folder `presets` has .toml files for `train --config`.
+        models: trained models by name, each a run's folder in a package, as "package:folder".
     """
 
     tasks: Mapping[str, TaskEntry] = field(default_factory=dict)
@@ -110,6 +111,7 @@ class Plugin:
     checks: tuple[str, ...] = ()
     check_flags: Mapping[str, CheckFlag] = field(default_factory=dict)
     presets: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 _problems: list[str] = []

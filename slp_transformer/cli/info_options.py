@@ -7,6 +7,7 @@ from slp_transformer._internal.plugins import Options
 from slp_transformer.cli.run_options import check_run
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.data_settings import Positional
+from slp_transformer.tasks.saved_runs import resolve_run
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,10 @@ class InfoOptions(Options):
     run: Positional[Path | None] = None
     verify: bool = False
     json: bool = False
+
+    def __post_init__(self) -> None:
+        """Find a model that is given by its name."""
+        object.__setattr__(self, "run", self.run and resolve_run(self.run))
 
     def check(self) -> None:
         """Refuse a folder without a run, or a request to verify nothing.
