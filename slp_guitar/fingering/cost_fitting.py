@@ -4,8 +4,8 @@ The weights are those under which the written fingerings are likeliest, not far 
 package: the probability of a path through grips and hands is proportional to e to the power of
 minus its cost, and where the hand was, which nobody wrote, is summed over.
 
-What is remembered is taken from the cheapest fingering at the weights so far, for a search has its
-own mistakes to remember. What a cut note costs and what styles ask for is not fitted.
+What is remembered, and what still rings, is taken from the cheapest fingering at the weights so
+far, for a search has its own mistakes to remember. What styles ask for is not fitted.
 """
 
 import random
@@ -28,10 +28,12 @@ from slp_guitar.fingering.features import (
     memory_features,
     move_features,
     pair_features,
+    ringing_features,
 )
 from slp_guitar.fingering.grips import Grip, find_grips_or_placements
 from slp_guitar.fingering.lattice import find_cheapest_fingering
 from slp_guitar.fingering.passages import Passage, list_window_starts
+from slp_guitar.fingering.ringing import Held, find_released_notes
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 MAX_GRIPS = 10
@@ -80,7 +82,7 @@ class Windows(NamedTuple):
         grips: row of each grip, and of it with each hand.
         hands: the same with the hand at each fret.
         pairs: row of each grip after each grip of the moment before.
-        history: row of what each grip takes elsewhere than before.
+        history: row of what each grip takes elsewhere than before, or cuts.
         moves: which table of moves is that of a grip of the moment before: time class, and open.
         written: which grip is the written one; all, where it is none of them.
         there: which moments there are.
@@ -166,6 +168,8 @@ class CostFitter(nn.Module):
         classes = classify_gaps(onsets)
         memory = Memory({}, {})
         remembered = find_cheapest_fingering(passage, self._costs)
+        ringing = passage.ringing()
+        held: Held = ()
         before: tuple[Grip, ...] = ()
         for t, (pitches, written) in enumerate(zip(passage.moments, passage.grips, strict=True)):
             choice = self._choose(passage, t)
@@ -188,13 +192,16 @@ class CostFitter(nn.Module):
             ]
             history = []
             for grip in choice:
-                own = tuple(memory_features(t, pitches, grip, memory))
+                own = (*memory_features(t, pitches, grip, memory), *ringing_features(held, grip))
                 history.append(self._history.add(own, own))
             kind = 2 * TIME_CLASSES.index(classes[t])
             moves = [kind + (not any(note.fret for note in g)) for g in before]
             target = [int(g == written or written not in choice) for g in choice]
             found.append((grips, hands, pairs, history, moves, target))
             memory = memory.remember(t, pitches, remembered[t])
+            released = find_released_notes(held, remembered[t])
+            left = [one for one in held if one not in released]
+            held = ringing.held_after(t, left, remembered[t]) if ringing else ()
             before = choice
         return found
 

@@ -10,9 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from slp_guitar.fingering.features import (
+    CUT,
     HAND_FRETS,
     MEMORY_LAGS,
     OTHER_GRIP,
+    RELEASED,
     Features,
     elsewhere_within,
     grip_features,
@@ -27,8 +29,6 @@ COSTS_FILE = Path(__file__).with_name("hand_costs.json")
 UNIT = 1 / 1024
 """What a weight is a whole multiple of."""
 MAX_WEIGHT = 1000
-CUT = "cut notes"
-RELEASED = "held notes that the hand leaves"
 PER_FRET_FROM_POSITION = 1.0
 """For each fret that the hand is away from a position that is preferred; or an open string, which
 is at fret 1, unless these are preferred."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from slp_guitar.fingering.grips import Grip
+from slp_guitar.fingering.ringing import Held, find_released_notes
 
 Features = Iterable[tuple[str, int]]
 """Names with their values; of a name that is there twice the values add up."""
@@ -22,6 +23,8 @@ TIME_CLASSES = ("unknown", "short", "usual", "long")
 """Time since the moment before, against the piece's median (`classify_gaps`)."""
 MEMORY_LAGS = (4, 16, 64)
 """Moments after which a pitch's last place is remembered less; after the last one no more."""
+CUT = "cut notes"
+RELEASED = "held notes that the hand leaves"
 OTHER_GRIP = "other grip than for the same chord"
 MOVABLE_CHORDS = ((0, 5), (0, 7), (0, 12), (0, 7, 12))
 """Half steps above the lowest note: fourths, fifths and octaves, which one shape takes anywhere."""
@@ -205,6 +208,13 @@ def memory_features(t: int, pitches: tuple[int, ...], grip: Grip, memory: Memory
             yield elsewhere_within(lag), int(string != note.string)
     if len(grip) > 1 and pitches in memory.chords:
         yield OTHER_GRIP, int(memory.chords[pitches] != grip)
+
+
+def ringing_features(held: Held, grip: Grip) -> Features:
+    """Yield the features of a grip that is struck while notes ring on."""
+    strings = {note.string for note in grip}
+    yield CUT, sum(one.string in strings for one in held)
+    yield RELEASED, len(find_released_notes(held, grip))
 
 
 def classify_gaps(onsets: Sequence[float | None]) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 
 from slp_guitar.fingering import costs as hand_costs
 from slp_guitar.fingering import features, lattice
-from slp_guitar.fingering.costs import CUT, RELEASED, UNIT, HandCosts, load_weights
-from slp_guitar.fingering.features import Memory, classify_gaps
+from slp_guitar.fingering.costs import UNIT, HandCosts, load_weights
+from slp_guitar.fingering.features import CUT, RELEASED, Memory, classify_gaps
 from slp_guitar.fingering.grips import find_grips
 from slp_guitar.fingering.lattice import FingeringLattice
 from slp_guitar.fingering.passages import Passage
@@ -53,8 +53,7 @@ def price_path(passage, path, costs):
     held = ()
     for t, grip in enumerate(path):
         released = find_released_notes(held, grip)
-        cost += costs.weights.get(CUT, 0) * sum(n.string in {m.string for m in grip} for n in held)
-        cost += costs.weights.get(RELEASED, 0) * len(released)
+        cost += costs.price(features.ringing_features(held, grip))
         held = passage.ringing().held_after(t, [n for n in held if n not in released], grip)
     own = [[costs.price_at_each_fret(grip)[k] for k in range(len(HANDS))] for grip in path]
     roads = [
@@ -250,14 +249,18 @@ def test_the_likelihood_is_that_of_all_paths_counted_one_by_one(monkeypatch):
     weights = {name: chance.uniform(-0.5, 1) for name in fitter.names}
     costs, classes = HandCosts(weights), classify_gaps(passage.onsets)
     fitter.weights.data[:] = torch.tensor(list(map(weights.get, fitter.names)), dtype=torch.float64)
-    total, of_written, memory = 0.0, 0.0, Memory({}, {})
-    past = []
+    total, of_written, memory, held = 0.0, 0.0, Memory({}, {}), ()
+    past, num_held = [], 0
     for t, pitches in enumerate(passage.moments):
         past.append({
             grip: costs.price(features.memory_features(t, pitches, grip, memory))
+            + costs.price(features.ringing_features(held, grip))
             for grip in choices[t]
         })  # fmt: skip
         memory = memory.remember(t, pitches, remembered[t])
+        held = passage.ringing().held_after(t, held, remembered[t])
+        num_held += len(held)
+    assert num_held
     for path in itertools.product(*choices):
         cost = sum(own[grip] for own, grip in zip(past, path, strict=True))
         for t in range(1, len(path)):
