@@ -78,6 +78,8 @@ class TabOptions(SongOptions):
         easy: for beginners: the first position, open strings, and grips within four frets wherever
             there are some, unless --position, --open-strings or --max-span ask for others.
         costs: costs of the hand that `slp-transformer fit-costs` has fitted to tabs of yours.
+        easiest_capo: name the three places of the capo with which the piece is easiest at its
+            pitches, with the shapes that they give, and take the first.
         refinger: find a new fingering for a tab.
     """
 
@@ -96,6 +98,7 @@ class TabOptions(SongOptions):
     unplayable: UnplayablePolicy = "refuse"
     easy: bool = False
     costs: Path | None = None
+    easiest_capo: bool = False
     refinger: bool = False
 
 

@@ -10,9 +10,11 @@ from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions, TabOptions
 from slp_guitar.fingering.costs import read_weights
 from slp_guitar.fingering.fingering_pieces import (
+    CapoSuggestion,
     DoubtfulMoment,
     find_doubtful_moments,
     find_fingerings,
+    suggest_capos,
     summarize_fingering,
 )
 from slp_guitar.fingering.grips import UnplayableError
@@ -47,7 +49,7 @@ from slp_transformer.tasks.reports import format_table
 
 FINGERING_FLAGS = (
     *("tuning", "capo", "transpose", "max_fret", "max_span", "position", "open_strings"),
-    *("pin", "review", "alternatives", "unplayable", "costs", "refinger", "easy"),
+    *("pin", "review", "alternatives", "unplayable", "costs", "easiest_capo", "refinger", "easy"),
 )
 RANGES: dict[str, Range] = {
     "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
@@ -62,6 +64,7 @@ UNPLAYABLE_HINTS = {
     "octave": "moves notes by octaves",
     "drop": "leaves notes out",
 }
+NUM_CAPOS, NUM_SHAPES = 3, 6
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
 
 
@@ -119,6 +122,14 @@ def execute(options: TabOptions) -> None:
                 f"{options.song.name} names no tuning, and {why}: it is fingered for {name} "
                 "(--tuning takes another)."
             )
+    if options.easiest_capo:
+        if options.capo is not None or options.pin:
+            flag = "--pin" if options.pin else "--capo"
+            raise ValueError(f"--easiest-capo finds the capo, and {flag} is for a given one.")
+        suggestions = suggest_capos(piece, wanted)
+        for number, own in enumerate(suggestions[:NUM_CAPOS], start=1):
+            print_result(f"{number}. {format_capo(own, suggestions[0].cost, wanted.tuning)}")
+        wanted = replace(wanted, tuning=replace(wanted.tuning, capo=suggestions[0].capo))
     try:
         tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives)
     except UnplayableError as error:
@@ -149,6 +160,18 @@ def execute(options: TabOptions) -> None:
             print_result(f"{number}. {format_doubtful_moment(doubt, wanted.tuning)}")
         if len(doubts) < options.review:
             print_status(f"No other moment is uncertain: {len(doubts)} found.")
+
+
+def format_capo(own: CapoSuggestion, least: float, tuning: Tuning) -> str:
+    """Return a place of the capo with the shapes that it gives, as x32010."""
+    shapes = []
+    for grip in own.chords[:NUM_SHAPES]:
+        frets = {note.string: str(note.fret) for note in grip}
+        each = [frets.get(string, "x") for string in range(len(tuning.open_pitches), 0, -1)]
+        shapes.append(("" if max(map(len, each)) == 1 else "-").join(each))
+    key = f", shapes of {own.key}" if own.key else ""
+    more = "" if own.cost == least else f"; costs {own.cost - least:.1f} more"
+    return f"{f'capo {own.capo}' if own.capo else 'no capo'}{key}: {' '.join(shapes)}{more}"
 
 
 def format_doubtful_moment(doubt: DoubtfulMoment, tuning: Tuning) -> str:

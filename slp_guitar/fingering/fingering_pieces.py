@@ -1,15 +1,17 @@
 """Fingerings of pieces by what a guitarist asks for: the best, others, and doubtful moments."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from slp_guitar.fingering.costs import HandCosts
 from slp_guitar.fingering.grips import Grip, UnplayableError, find_grips
 from slp_guitar.fingering.lattice import ExtraGripCost, FingeringLattice
 from slp_guitar.fingering.passages import Passage
-from slp_guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
+from slp_guitar.fingering.playable_chords import EASY, FingeringOptions, fit_chord_to_guitar
 from slp_guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
 from slp_guitar.fingering.questions import (
     find_repeats,
@@ -23,10 +25,12 @@ from slp_guitar.fretboard import (
     format_pitch,
 )
 from slp_guitar.tab import Tab
+from slp_guitar.theory import estimate_key
 from slp_guitar.timing import bar_start_steps
 
 OPEN_STRING_COST = 2.0  # what preferring open strings, or not, is worth to a hand
 MAX_ALTERNATIVES = 2  # that a review shows
+MAX_SUGGESTED_CAPO = 7
 REPEATED_GRIP_COST = 4.0  # what an alternative pays for a grip that an earlier one has
 
 
@@ -60,6 +64,48 @@ def find_fingerings(
     lost = (problem.piece.describe_lost_techniques(path, options.tuning) for path in paths)
     changes += dict.fromkeys(each for own in lost for each in own)
     return [(problem.piece.build_tab(path, options.tuning), path) for path in paths], changes
+
+
+class CapoSuggestion(NamedTuple):
+    """A place for the capo.
+
+    Attributes:
+        capo: its fret; 0 for none.
+        cost: what the cheapest fingering costs a hand that plays as `EASY` has it.
+        key: the key that the shapes are of, None if none is clear.
+        chords: grips of three notes or more, those that come most often first.
+    """
+
+    capo: int
+    cost: float
+    key: str | None
+    chords: list[Grip]
+
+
+def suggest_capos(piece: PlayablePiece, options: FingeringOptions) -> list[CapoSuggestion]:
+    """Find the places of the capo with which a piece, at its pitches, is easiest; the best first.
+
+    Where notes must be changed, those come first with which fewest are.
+
+    Raises:
+        ValueError: as `find_fingerings`, if it can be played with none.
+    """
+    found: list[tuple[int, float, CapoSuggestion]] = []
+    for capo in range(MAX_SUGGESTED_CAPO + 1):
+        tuning = replace(options.tuning, capo=capo)
+        try:
+            problem, changes = _build_problem(piece, replace(options, tuning=tuning, **EASY))
+        except ValueError:
+            if capo == MAX_SUGGESTED_CAPO and not found:
+                raise
+            continue
+        lattice = problem.build_lattice(problem.choices, None)
+        path = lattice.find_cheapest_path()
+        chords = [g for g, _ in Counter(g for g in path if len(g) > 2).most_common()]
+        key = estimate_key(problem.piece.build_tab(path, replace(tuning, capo=0)))
+        own = CapoSuggestion(capo, lattice.lowest_cost, key, chords)
+        found.append((len(changes), own.cost, own))
+    return [own for *_, own in sorted(found, key=itemgetter(0, 1))]
 
 
 class DoubtfulMoment(NamedTuple):

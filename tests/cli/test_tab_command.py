@@ -18,7 +18,7 @@ from slp_guitar.commands.tab import make_fingering_options
 from slp_guitar.formats import registry
 from slp_guitar.formats.registry import read_any_tab_file, write_tab
 from slp_guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
-from slp_guitar.tab import Bar, Event, Tab, Technique
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique
 from slp_transformer._internal import atomic_write
 
 mido = pytest.importorskip("mido", reason="MIDI files need the guitar extra")
@@ -218,6 +218,28 @@ def test_a_fingering_that_is_there_is_kept_and_so_is_the_guitar(tmp_path, capsys
     other = written(tmp_path / "x.txt")
     assert other.tuning == guitar and sounding(other) == [(52, 57)]
     assert [event.notes for event in other.iter_events()] != [high.notes]
+
+
+def test_the_easiest_capo_gives_open_shapes_at_the_same_pitches(tmp_path, capsys):
+    """E flat, A flat and B flat, voiced as C, F and G of the first position, three frets up."""
+    shapes = [
+        [(5, 3), (4, 2), (3, 0), (2, 1), (1, 0)],
+        [(4, 3), (3, 2), (2, 1), (1, 1)],
+        [(6, 3), (5, 2), (4, 0), (3, 0), (2, 0), (1, 3)],
+    ]
+    events = [
+        Event.from_notes(4 * n, [TabNote(Note(s, f + 3), 4) for s, f in shape])
+        for n, shape in enumerate(shapes * 2)
+    ]
+    write_tab(timed(Bar(24, tuple(events))), tmp_path / "a.atex")
+    fine("tab", str(tmp_path / "a.atex"), "--easiest-capo", "-o", str(tmp_path / "b.atex"))
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first == "1. capo 3, shapes of C: x32010 xx3211 320003"
+    assert all(re.fullmatch(r"\d\. .+; costs \d+\.\d more", own) for own in (second, third))
+    before, after = (read_any_tab_file(tmp_path / f"{n}.atex")[0][0] for n in "ab")
+    assert after.tuning == Tuning(capo=3) and sounding(after) == sounding(before)
+    said = refused(capsys, "tab", str(tmp_path / "a.atex"), "--easiest-capo", "--capo", "2")
+    assert "--easiest-capo finds the capo, and --capo is for a given one." in said
 
 
 @pytest.mark.parametrize(
