@@ -55,15 +55,19 @@ def find_fingerings(
     """
     problem, changes = _build_problem(piece, options)
     paths: list[list[Grip]] = []
+    hands: list[list[int]] = []
     for _ in range(num_alternatives):
         extra = problem.make_extra_cost(paths)
-        path = problem.build_lattice(problem.choices, extra).find_cheapest_path()
+        found = problem.build_lattice(problem.choices, extra).find_grips_and_hands()
+        path = [grip for grip, _ in found]
         if path in paths:
             break
         paths.append(path)
+        hands.append([hand for _, hand in found])
     lost = (problem.piece.describe_lost_techniques(path, options.tuning) for path in paths)
     changes += dict.fromkeys(each for own in lost for each in own)
-    return [(problem.piece.build_tab(path, options.tuning), path) for path in paths], changes
+    tabs = [problem.piece.build_tab(*own, options.tuning) for own in zip(paths, hands, strict=True)]
+    return list(zip(tabs, paths, strict=True)), changes
 
 
 class CapoSuggestion(NamedTuple):
@@ -102,7 +106,7 @@ def suggest_capos(piece: PlayablePiece, options: FingeringOptions) -> list[CapoS
         lattice = problem.build_lattice(problem.choices, None)
         path = lattice.find_cheapest_path()
         chords = [g for g, _ in Counter(g for g in path if len(g) > 2).most_common()]
-        key = estimate_key(problem.piece.build_tab(path, replace(tuning, capo=0)))
+        key = estimate_key(problem.piece.build_tab(path, [1] * len(path), replace(tuning, capo=0)))
         own = CapoSuggestion(capo, lattice.lowest_cost, key, chords)
         found.append((len(changes), own.cost, own))
     return [own for *_, own in sorted(found, key=itemgetter(0, 1))]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from slp_guitar.fingering.costs import HandCosts
 from slp_guitar.fingering.features import (
+    HAND_FRETS,
     MEMORY_LAGS,
     Memory,
     classify_gaps,
@@ -184,7 +185,11 @@ class FingeringLattice:
 
     def find_cheapest_path(self) -> list[Grip]:
         """Return the cheapest fingering."""
-        path: list[Grip] = []
+        return [grip for grip, _ in self.find_grips_and_hands()]
+
+    def find_grips_and_hands(self) -> list[tuple[Grip, int]]:
+        """Return the cheapest fingering, and at which fret the hand is for each of its grips."""
+        path: list[tuple[Grip, int]] = []
         if not self.choices:
             return path
         _, state, hand = min(
@@ -204,7 +209,7 @@ class FingeringLattice:
                     road, came = min((cost, k) for k, cost in enumerate(moves))
                 found.append((road + (self._own[t][way.grip][hand] + way.cost), came))
             n = min(range(len(ways)), key=lambda n: found[n][0])
-            path.append(self.choices[t][ways[n].grip])
+            path.append((self.choices[t][ways[n].grip], HAND_FRETS[hand]))
             state, hand = ways[n].before, found[n][1]
         return path[::-1]
 

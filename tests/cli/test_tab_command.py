@@ -242,6 +242,30 @@ def test_the_easiest_capo_gives_open_shapes_at_the_same_pitches(tmp_path, capsys
     assert "--easiest-capo finds the capo, and --capo is for a given one." in said
 
 
+@pytest.mark.parametrize("suffix", [".gp5", ".musicxml", ".atex"])
+def test_a_new_fingering_has_fingers_and_they_are_read_again(tmp_path, suffix):
+    pytest.importorskip("guitarpro", reason="Guitar Pro files need the guitar extra")
+    shapes = [[(5, 3), (4, 2), (3, 0), (2, 1), (1, 0)], [(6, 3), (5, 2), (4, 0), (3, 0), (1, 3)]]
+    events = [
+        Event.from_notes(4 * n, [TabNote(Note(*place), 4) for place in shape])
+        for n, shape in enumerate(shapes)
+    ]
+    write_tab(timed(Bar(8, tuple(events))), tmp_path / "a.atex")
+    out, again = (tmp_path / f"{name}{suffix}" for name in "bc")
+    fine("tab", str(tmp_path / "a.atex"), "--refinger", "-o", str(out))
+    fine("convert", str(out), "-o", str(again))
+    for path in (out, again):
+        ((tab,), _) = read_any_tab_file(path)
+        fingers = [
+            {note.string: [t.kind for t in techniques] for note, _, techniques, _ in e.tab_notes()}
+            for e in tab.iter_events()
+        ]
+        assert fingers == [
+            {5: ["finger 3"], 4: ["finger 2"], 3: [], 2: ["finger 1"], 1: []},
+            {6: ["finger 3"], 5: ["finger 2"], 4: [], 3: [], 1: ["finger 4"]},
+        ]
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
