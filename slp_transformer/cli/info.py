@@ -17,7 +17,7 @@ from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TOKENS, format_table, to_json
 from slp_transformer.tasks.config_files import PRESETS
 from slp_transformer.tasks.data_settings import Positional
-from slp_transformer.tasks.saved_runs import find_config, find_task
+from slp_transformer.tasks.saved_runs import find_config, find_task, resolve_run
 from slp_transformer.training.run_folder import (
     MANIFEST_FILE,
     TrainerState,
@@ -49,6 +49,10 @@ class InfoOptions(Options):
     run: Positional[Path | None] = None
     verify: bool = False
     json: bool = False
+
+    def __post_init__(self) -> None:
+        """Find a model that is given by its name."""
+        object.__setattr__(self, "run", self.run and resolve_run(self.run))
 
     def check(self) -> None:
         """Refuse a folder without a run, or a request to verify nothing.

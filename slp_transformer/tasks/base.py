@@ -14,7 +14,6 @@ from slp_transformer._internal.plugins import (
     Options,
     Plugin,
     TaskEntry,
-    load_plugins,
 )
 from slp_transformer._internal.sampling_table import NUM_WRITTEN
 from slp_transformer.data.dataset import Dataset
@@ -32,7 +31,6 @@ from slp_transformer.tasks.sampling_options import SamplingOptions
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
-    load_model_spec,
     load_tokenizer,
 )
 
@@ -242,10 +240,6 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
         """
         content, path = load_tokenizer(run, which), checkpoint_folder(run, which)
         if content is None:
-            model = load_model_spec(path).model
-            for plugin in load_plugins().values():
-                if model in plugin.models:
-                    raise ValueError(f"{run} {plugin.models[model].format(run=run)}")
             raise ValueError(f"{path} was saved without a tokenizer, so its tokens have no names.")
         try:
             return self.load_tokenizer(content)
