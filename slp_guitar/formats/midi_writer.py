@@ -75,7 +75,7 @@ def format_midi(*tracks: Tab, one_channel: bool = False) -> bytes:
 
 
 def _conductor_messages(tab: Tab) -> list[tuple[int, Any]]:
-    """Return title, time signatures and tempos, each with its step."""
+    """Return title, time signatures, keys and tempos, each with its step."""
     meta = import_mido().MetaMessage
     messages = [(0, meta("track_name", name=" ".join(tab.title.split())))]
     for number, (step, bar) in enumerate(zip(bar_start_steps(tab), tab.bars, strict=False), 1):
@@ -87,6 +87,8 @@ def _conductor_messages(tab: Tab) -> list[tuple[int, Any]]:
                     f"{MAX_MIDI_BEATS}."
                 )
             messages.append((step, meta("time_signature", numerator=beats, denominator=unit)))
+        if bar.key:
+            messages.append((step, meta("key_signature", key=bar.key)))
         first = [(0, bar.tempo_bpm)] if bar.tempo_bpm else []
         for place, bpm in (*first, *bar.tempo_changes):
             # Rounded down, so that no player shows a slower tempo.

@@ -19,7 +19,7 @@ from slp_guitar.formats.notation import (
 )
 from slp_guitar.fretboard import Tuning, midi_program
 from slp_guitar.playing_signs import PLAYING_SIGNS, START
-from slp_guitar.tab import Tab
+from slp_guitar.tab import KEYS, Tab
 from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.theory import NOTE_NAMES
 
@@ -127,15 +127,16 @@ class _MusicXmlWriter:
         return int(note_value.duration_quarters * self.divisions)
 
     def attribute_elements(self, measure: Measure, is_first: bool) -> list[ET.Element]:
-        """Return time signature, clef, tuning and capo where they begin."""
-        if measure.bar.time_signature is None:
-            return []
-        beats, unit = measure.time_signature
+        """Return key and time signature, clef, tuning and capo where they begin."""
+        (fifths, is_minor), (beats, unit) = KEYS[measure.bar.key or "C"], measure.time_signature
+        mode = _make_element("mode", "minor" if is_minor else "major")
+        key = _make_element("key", _make_element("fifths", fifths), mode)
         time = _make_element(
             "time", _make_element("beats", beats), _make_element("beat-type", unit)
         )
         if not is_first:
-            return [_make_element("attributes", time)]
+            changes = [key] * bool(measure.bar.key) + [time] * bool(measure.bar.time_signature)
+            return [_make_element("attributes", *changes)] if changes else []
         lines = [
             _make_element("staff-tuning", *_pitch_elements(pitch, "tuning-"), line=str(line))
             for line, pitch in enumerate(reversed(self.tuning.open_pitches), start=1)
@@ -145,7 +146,7 @@ class _MusicXmlWriter:
             _make_element(
                 "attributes",
                 _make_element("divisions", self.divisions),
-                _make_element("key", _make_element("fifths", 0)),
+                key,
                 time,
                 _make_element("clef", _make_element("sign", "TAB"), _make_element("line", 5)),
                 _make_element(
