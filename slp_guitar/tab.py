@@ -249,19 +249,23 @@ MAX_STEPS_PER_QUARTER = 96
 """Most steps that a quarter note may have."""
 
 
-def check_tab(tab: Tab) -> None:
+def check_tab(tab: Tab, needs_strings: bool = True) -> None:
     """Refuse a tab that cannot be written down, in a sentence that names the bar.
 
+    Args:
+        tab: the tab.
+        needs_strings: whether notes without strings are refused.
+
     Raises:
-        ValueError: for notes without strings, other than 4 to 8 strings, a unit of time outside 1
-            to 96 steps a quarter, a bar without length, events out of order or outside their bar,
-            two notes on one string, strings that the tuning lacks, negative frets, details that do
-            not fit the notes.
+        ValueError: for notes without strings if they are needed, other than 4 to 8 strings, a unit
+            of time outside 1 to 96 steps a quarter, a bar without length, events out of order or
+            outside their bar, two notes on one string, strings that the tuning lacks, negative
+            frets, details that do not fit the notes.
     """
     strings = len(tab.tuning.open_pitches)
-    if not tab.is_fingered:
+    if needs_strings and not tab.is_fingered:
         raise ValueError("These notes have pitches but no strings yet; `tab` finds them.")
-    if not MIN_STRINGS <= strings <= MAX_STRINGS:
+    if tab.is_fingered and not MIN_STRINGS <= strings <= MAX_STRINGS:
         raise ValueError(f"A tab has {MIN_STRINGS} to {MAX_STRINGS} strings, not {strings}.")
     unit = tab.steps_per_quarter
     if unit is not None and not 1 <= unit <= MAX_STEPS_PER_QUARTER:

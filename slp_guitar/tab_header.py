@@ -141,7 +141,7 @@ _ANY_TUNING_PATTERN = re.compile(
     re.I,
 )
 _STATEMENT_PATTERN = re.compile(
-    rf"\s*(?:tun{{1,2}}ing|{_TUNING_WORDS}|{_CAPO_WORD}|time|metre|tempo|track|repeat|endings|sign)\b[^:]*:\s",
+    rf"\s*(?:tun{{1,2}}ing|{_TUNING_WORDS}|{_CAPO_WORD}|time|metre|tempo|key|track|repeat|endings|sign)\b[^:]*:\s",
     re.I,
 )
 _TITLE_PATTERN = re.compile(
@@ -404,13 +404,17 @@ def parse_tempo(line: str) -> int | None:
     return max(1, int(next(filter(None, found.groups()))))
 
 
+def strip_title(line: str) -> str:
+    """Return a line as a title: what follows ``Title:``, or the words without frills."""
+    found = _TITLE_PATTERN.match(line)
+    return (found["title"].strip() if found else line.strip(" \t*#=-"))[:100]
+
+
 def find_title(lines: list[str]) -> str:
     """The title among lines of text: what follows ``Title:``, or else the first line of words."""
-    for line in lines:
-        if found := _TITLE_PATTERN.match(line):
-            return found["title"].strip()[:100]
-    titles = (line.strip(" \t*#=-")[:100] for line in lines if not _STATEMENT_PATTERN.match(line))
-    return next((title for title in titles if re.search(r"[^\W\d_]{3}", title)), "")
+    named = [line for line in lines if _TITLE_PATTERN.match(line)]
+    titles = map(strip_title, named or (x for x in lines if not _STATEMENT_PATTERN.match(x)))
+    return next((title for title in titles if named or re.search(r"[^\W\d_]{3}", title)), "")
 
 
 def parse_track(line: str) -> str | None:

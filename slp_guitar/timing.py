@@ -167,7 +167,9 @@ def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:
     now: dict[str, Any] = {"time_signature": None, "tempo_bpm": None, "key": "C"}
     for bar in bars:
         stated = {name: getattr(bar, name) for name in now}
-        shown = {name: None if own == now[name] else own for name, own in stated.items()}
+        shown: dict[str, Any] = {
+            name: None if own == now[name] else own for name, own in stated.items()
+        }
         now |= {name: own for name, own in stated.items() if own}
         inside = []
         for step, bpm in bar.tempo_changes:

@@ -40,6 +40,8 @@ MAX_EXACT_STEPS_PER_QUARTER = 24
 PERFORMANCE_STEPS_PER_QUARTER = 12
 """Steps to a quarter note for what is in no such grid, as people play."""
 CONTENTS = Contents("midi")
+NO_TUNING_LINE = "tuning: none"
+"""What a track of notes without strings states in the files written here."""
 DRUM_CHANNEL = 10
 SUSTAIN_PEDAL = 64
 GUITAR_PROGRAMS = range(24, 32)
@@ -135,7 +137,7 @@ def read_midi_tabs(
         )
     used = sorted({note.track for note in chosen})
     guitars = {track: _find_stated_tuning(contents.texts[track]) for track in used}
-    if all(guitars.values()):
+    if all(guitars[track] or NO_TUNING_LINE in contents.texts[track] for track in used):
         parts = [
             (guitars[track], contents.track_names.get(track, ""), own)
             for track in used
@@ -250,9 +252,9 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
     for message in track:
         now += message.time
         for name in _unread_names(message, loudness):
-            key = track_number, getattr(message, "channel", -1) + 1, name
-            count, first = contents.unread.get(key, (0, now))
-            contents.unread[key] = count + 1, first
+            where = track_number, getattr(message, "channel", -1) + 1, name
+            count, first = contents.unread.get(where, (0, now))
+            contents.unread[where] = count + 1, first
         match message.type:
             case "note_on" if message.velocity:
                 sounding[message.note, message.channel + 1].append(now)
@@ -304,7 +306,9 @@ def _unread_names(message: Any, loudness: dict[int, int]) -> Iterator[str]:
         name += f" {message.control}"
     elif kind in ("program_change", "pitchwheel"):
         name += f" {message.program if kind == 'program_change' else message.pitch}"
-    elif kind == "text" and (parse_tuning(message.text) or parse_capo(message.text)):
+    elif kind == "text" and (
+        parse_tuning(message.text) or parse_capo(message.text) or message.text == NO_TUNING_LINE
+    ):
         name = "text of a tuning"
     data = " ".join(map(str, getattr(message, "data", ())))
     value = f"{name}={getattr(message, 'value', '')}"

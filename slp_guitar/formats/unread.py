@@ -117,7 +117,7 @@ def iter_changed_fields(thing: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 
     One of several kinds is also called ``NoteEffect.harmonic NaturalHarmonic``.
     """
-    for name, default in _usual_fields(type(thing)):
+    for name, default in _usual_fields(type(thing)):  # type: ignore[arg-type]
         value = getattr(thing, name)
         for each in [] if value == default else value if isinstance(value, list) else [value]:
             whole = f"{type(thing).__name__}.{name}"
