@@ -6,6 +6,7 @@ from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions
 from slp_guitar.commands.tab import (
     add_time_or_refuse,
+    check_max_fret,
     check_output,
     choose_neck,
     print_cut_note_count,
@@ -18,7 +19,7 @@ from slp_guitar.fingering.playable_pieces import piece_from_tab
 from slp_guitar.formats.registry import find_format, find_losses, write_tab
 from slp_guitar.fretboard import STANDARD, Tuning
 from slp_guitar.tab import Tab
-from slp_transformer.cli.console import print_status
+from slp_transformer.cli.console import format_count, print_status
 
 
 @rare_collections()
@@ -30,6 +31,8 @@ def execute(options: ConvertOptions) -> None:
     """
     output = options.output
     check_output(output, options)
+    if options.max_fret is not None:
+        check_max_fret(options.max_fret)
     tabs: list[Tab] = []
     found = find_format(output)
     needs_strings = found is not None and found.needs_strings
@@ -55,6 +58,10 @@ def finger_pitches(tab: Tab, options: ConvertOptions, name: str) -> Tab:
     if not piece.moments:
         return replace(tab, tuning=STANDARD)
     guitar, max_fret = choose_neck(piece, options, name)
+    if not any(guitar.positions_of(p, max_fret) for one in piece.moments for p in one.pitches):
+        count = format_count(sum(len(moment.pitches) for moment in piece.moments), "note")
+        print_status(f"{name}: its bars are left empty: no neck has any of its {count}.")
+        return replace(tab, tuning=guitar, bars=tuple(replace(b, events=()) for b in tab.bars))
     wanted = FingeringOptions(guitar, max_fret, unplayable_policy="drop")
     (((fingered, _), *_), changes) = find_fingerings(piece, wanted)
     print_each(f"{name}, {place}: {what}" for place, what in changes)

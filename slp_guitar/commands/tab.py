@@ -152,6 +152,16 @@ def execute(options: TabOptions) -> None:
             print_status(f"No other moment is uncertain: {len(doubts)} found.")
 
 
+def check_max_fret(max_fret: int, lowest: int = 1) -> None:
+    """Refuse a number of frets that no neck has.
+
+    Raises:
+        ValueError: naming the flag.
+    """
+    if not lowest <= max_fret <= MOST_FRETS:
+        raise ValueError(f"--max-fret must be from {lowest} to {MOST_FRETS}, not {max_fret}.")
+
+
 def choose_neck(
     piece: PlayablePiece, options: TabOptions | ConvertOptions, of: str
 ) -> tuple[Tuning, int]:
@@ -267,8 +277,7 @@ def make_fingering_options(options: TabOptions, tab: Tab) -> FingeringOptions:
     check_ranges(options, RANGES, flags=True)
     lowest = (options.capo or 0) + 1
     max_fret = MAX_FRET if options.max_fret is None else options.max_fret
-    if not lowest <= max_fret <= MOST_FRETS:
-        raise ValueError(f"--max-fret must be from {lowest} to {MOST_FRETS}, not {max_fret}.")
+    check_max_fret(max_fret, lowest)
     tuning = tab.tuning if tab.is_fingered else STANDARD
     capo = tuning.capo if options.capo is None else options.capo
     if options.tuning:

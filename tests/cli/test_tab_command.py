@@ -386,11 +386,16 @@ def test_convert_takes_the_tracks_that_are_asked_for(tmp_path, capsys):
     assert "--quantize has no effect here" in wrong
 
 
-def test_convert_fingers_what_has_no_strings(song, tmp_path, capsys):
-    fine("convert", str(song), "-o", str(tmp_path / "a.musicxml"))
+def test_convert_fingers_what_has_no_strings_where_strings_are_needed(song, tmp_path, capsys):
+    fine("convert", str(song), "-o", str(tmp_path / "a.gp5"))
     assert "have no strings; they are fingered" in capsys.readouterr().err
-    ((tab,), _) = read_any_tab_file(tmp_path / "a.musicxml")
+    ((tab,), _) = read_any_tab_file(tmp_path / "a.gp5")
     assert sounding(tab) == expected() and tab.tuning == STANDARD
+    for suffix in (".musicxml", ".mid"):
+        fine("convert", str(song), "-o", str(tmp_path / f"a{suffix}"))
+        assert "string" not in capsys.readouterr().err
+        ((tab,), _) = read_any_tab_file(tmp_path / f"a{suffix}")
+        assert sounding(tab) == expected() and not tab.is_fingered
 
 
 def pitches_of(tab):

@@ -513,12 +513,16 @@ def test_instruments_are_parts_the_guitar_first_and_two_hands_are_one(tmp_path, 
     assert len(sounding(both)) == 2
 
 
-def test_a_part_out_of_reach_is_left_out_and_the_others_are_fingered(tmp_path, capsys):
+def test_a_part_out_of_reach_keeps_its_bars_and_its_notes_are_named(tmp_path, capsys):
     parts = (named("Guitar"), [64]), (named("Bass", 0, 1), [33]), (named("Bell", 0, 2), [120])
     assert main(["convert", str(midi(tmp_path, *parts)), "-o", str(tmp_path / "out.gp5")]) == 0
     tabs, _ = registry.read_any_tab_file(tmp_path / "out.gp5")
-    assert [len(tab.tuning.open_pitches) for tab in tabs] == [6, 4]
-    assert "Bell: left out. " in capsys.readouterr().err
+    assert [(tab.track, len(tab.tuning.open_pitches)) for tab in tabs] == [
+        ("Guitar", 6), ("Bass", 4), ("Bell", 6),
+    ]  # fmt: skip
+    assert (
+        "Bell: its bars are left empty: no neck has any of its 1 note." in capsys.readouterr().err
+    )
 
 
 # --- alphaTex, and what was written --------------------------------------------------------------
@@ -557,4 +561,4 @@ def test_a_track_without_notes_hides_no_loss(tmp_path):
     tabs = [timed(Bar(4, (bend,), (4, 4), 90), unit=1), timed(Bar(4, (), (4, 4), 90), unit=1)]
     registry.write_tab(tabs[0], tmp_path / "out.mid", tabs[1])
     lost = registry.find_losses(tabs, tmp_path / "out.mid")
-    assert lost[:1] == ["1 tracks without notes"] and "1 bends" in lost
+    assert lost[:1] == ["tracks without notes"] and "bends (the first in bar 1)" in lost
