@@ -401,7 +401,7 @@ class _AlphaTexParser:
 def _parse_effects(text: str) -> _Effects:
     """Return the effects in braces, each with its numbers."""
     effects: _Effects = []
-    plain = _STRING_PATTERN.sub(" ", text)
+    plain = re.sub(r"\b(dy|ot|rasg|fermata)\s+\w+", r"\1", _STRING_PATTERN.sub(" ", text))
     for name, number in re.findall(r"([A-Za-z]\w*)|(-?\d{1,6})", plain):
         if name:
             effects.append((name.lower(), []))
