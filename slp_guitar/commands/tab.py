@@ -185,10 +185,9 @@ def choose_neck(
         takes = " (--tuning takes another)" if isinstance(options, TabOptions) else ""
         print_status(f"{of} names no tuning, and {why}: it is fingered for {name}{takes}.")
     if given is None and max_fret > MAX_FRET:
-        has = "not all its notes are" if not lost else "few of its notes are not"
         print_status(
-            f"{of}: {has} within {MAX_FRET} frets: up to {max_fret} are used (--max-fret says "
-            "how many there are)."
+            f"{of}: not all its notes are within {MAX_FRET} frets: up to {max_fret} are used "
+            "(--max-fret says how many there are)."
         )
     return NAMED_TUNINGS[name], max_fret
 
