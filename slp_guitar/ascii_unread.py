@@ -96,6 +96,6 @@ def find_unread_text(
             count, first = marks.get(mark, (0, number))
             marks[mark] = count + 1, first
     for mark, (count, first) in marks.items():
-        number = f"{count} " if count > 1 else ""
-        problems.append(ReadProblem(source, first, f"{number}{mark!r} in rows left out"))
+        counted = f"{count} " if count > 1 else ""
+        problems.append(ReadProblem(source, first, f"{counted}{mark!r} in rows left out"))
     return problems

@@ -22,7 +22,10 @@ THIRD_AT_F_SHARP = Tuning((64, 59, 54, 50, 45, 40))
 # Lines above the strings; then the tuning, capo, meter, tempo and title that they state.
 TEXTS = [
     # German
-    ("Titel: Lied|Stimmung: E A D G H E|Takt: 3/4 und ruhig|Viertel = 96", STANDARD, 0, (3, 4), 96, "Lied"),
+    (
+        "Titel: Lied|Stimmung: E A D G H E|Takt: 3/4 und ruhig|Viertel = 96",
+        *(STANDARD, 0, (3, 4), 96, "Lied"),
+    ),
     ("Gestimmt: D A D G H E|Kapo 3. Bund|Achtel = 90", DROP_D, 3, None, 45, ""),
     ("Stimmung: einen Halbton tiefer|Kapodaster im 2. Bund", HALF_STEP_DOWN, 2, None, None, ""),
     ("Gitarre: einen halben Ton tiefer gestimmt|Halbe = 60", HALF_STEP_DOWN, 0, None, 120, ""),
