@@ -1,4 +1,4 @@
-"""The fast ways: what PyTorch computes as the equations do, but sooner. A reader may skip them.
+"""The fast ways: what PyTorch computes as the equations do, but sooner. A reader may skip how.
 
 Each equation stands in its own module and meets its fast way in one `if`; `reference_mode` (or
 SLP_TRANSFORMER_PLAIN=1) takes none of them, and the tests compare the two.
@@ -226,20 +226,21 @@ class SummedCrossEntropy(torch.autograd.Function):
         return -torch.cat(found).where(counts, 0.0).sum()
 
     @staticmethod
-    def backward(ctx, above):
+    def backward(ctx, grad_output):
         """Return the gradient of the logits; the others have none."""
         U, words, counts = ctx.saved_tensors
-        weights, share = above * counts, ctx.smoothing / U.shape[1]
-        less = torch.full_like(words, ctx.smoothing - 1, dtype=U.dtype)
+        weights, smoothed = grad_output * counts, ctx.smoothing / U.shape[1]
+        at_target = torch.full_like(words, ctx.smoothing - 1, dtype=U.dtype)
         # In place no gradient could flow back through this one, for a second derivative.
         if torch.is_grad_enabled():
-            return weights * (U.softmax(dim=1) - share).scatter_add(1, words, less), *[None] * 3
+            y = U.softmax(dim=1)
+            return weights * (y - smoothed).scatter_add(1, words, at_target), *[None] * 3
         G = torch.empty_like(U)
         for rows in iter_row_chunks(U):
-            its = torch.softmax(U[rows], dim=1, out=G[rows])
-            if share:
-                its.sub_(share)
-            its.scatter_add_(1, words[rows], less[rows]).mul_(weights[rows])
+            y = torch.softmax(U[rows], dim=1, out=G[rows])
+            if smoothed:
+                y.sub_(smoothed)
+            y.scatter_add_(1, words[rows], at_target[rows]).mul_(weights[rows])
         return G, None, None, None
 
 
