@@ -67,7 +67,7 @@ from slp_transformer.data.text_tokenizer import (
     TokenType,
 )
 from slp_transformer.modern.config import ModernConfig, RopeScaling
-from slp_transformer.tasks.model_settings import ModelSettings
+from slp_transformer.tasks.run_config import ModelSettings
 
 FILE = "assets/model/constants.js"
 """Its place in the site."""

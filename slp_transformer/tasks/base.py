@@ -116,7 +116,7 @@ class EvaluateOptions(Generic[EvaluateT]):
         """
         check_ranges(self, RANGES, flags=True)
 
-    def reject_samplings(self, why: str) -> None:
+    def refuse_sampling_flags(self, why: str) -> None:
         """Refuse the flags that say how samples are drawn.
 
         Raises:
@@ -305,7 +305,7 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
             ValueError: naming the first one.
         """
         if options.samples is None:
-            options.reject_samplings("it is for --samples N, which is not given")
+            options.refuse_sampling_flags("it is for --samples N, which is not given")
 
     @abstractmethod
     def evaluate(self, run: LoadedRun, options: EvaluateOptions[EvaluateT]) -> Report:

@@ -10,10 +10,14 @@ from slp_transformer._internal.plugins import load_plugins
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import LoadedRun, Task
 from slp_transformer.tasks.config_files import load_config, read_tables
-from slp_transformer.tasks.model_settings import ModelSettings
-from slp_transformer.tasks.published import PublishedTask
 from slp_transformer.tasks.registry import load_task
-from slp_transformer.tasks.run_config import CONFIG_FILE, TOKENIZER_SETTINGS, RunConfig
+from slp_transformer.tasks.run_config import (
+    CONFIG_FILE,
+    TOKENIZER_SETTINGS,
+    ModelSettings,
+    RunConfig,
+)
+from slp_transformer.tasks.text import PublishedTask
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,

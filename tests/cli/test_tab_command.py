@@ -416,11 +416,54 @@ def test_convert_takes_the_tracks_that_are_asked_for(tmp_path, capsys):
     assert "--quantize has no effect here" in wrong
 
 
-def test_convert_fingers_what_has_no_strings(song, tmp_path, capsys):
-    fine("convert", str(song), "-o", str(tmp_path / "a.musicxml"))
+def test_convert_fingers_what_has_no_strings_where_strings_are_needed(song, tmp_path, capsys):
+    fine("convert", str(song), "-o", str(tmp_path / "a.gp5"))
     assert "have no strings; they are fingered" in capsys.readouterr().err
-    ((tab,), _) = read_any_tab_file(tmp_path / "a.musicxml")
+    ((tab,), _) = read_any_tab_file(tmp_path / "a.gp5")
     assert sounding(tab) == expected() and tab.tuning == STANDARD
+    for suffix in (".musicxml", ".mid"):
+        fine("convert", str(song), "-o", str(tmp_path / f"a{suffix}"))
+        assert "string" not in capsys.readouterr().err
+        ((tab,), _) = read_any_tab_file(tmp_path / f"a{suffix}")
+        assert sounding(tab) == expected() and not tab.is_fingered
+
+
+def played(folder, name, *pitches):
+    """A MIDI file with a part of quarter notes."""
+    track = mido.MidiTrack([mido.MetaMessage("track_name", name=name)])
+    for pitch in pitches:
+        track.append(mido.Message("note_on", note=pitch))
+        track.append(mido.Message("note_off", note=pitch, time=480))
+    mido.MidiFile(ticks_per_beat=480, tracks=[track]).save(folder / f"{name}.mid")
+    return folder / f"{name}.mid"
+
+
+@pytest.mark.parametrize("command", ["tab", "convert"])
+def test_tab_and_convert_take_one_guitar(tmp_path, capsys, command):
+    bass = played(tmp_path, "Bass", 26, 33, 38, 31)  # down to D1, which only a fifth string has
+    fine(command, str(bass), "-o", str(tmp_path / "a.gp5"))
+    ((tab,), _) = read_any_tab_file(tmp_path / "a.gp5")
+    assert len(tab.tuning.open_pitches) == 5
+    lead = played(tmp_path, "Lead", 64, 76, 85, 83)
+    fine(command, str(lead), "-o", str(tmp_path / "b.gp5"))
+    ((tab,), _) = read_any_tab_file(tmp_path / "b.gp5")
+    assert tab.tuning == STANDARD
+    assert max(note.fret for event in tab.iter_events() for note in event.notes) == 21
+    assert "Lead.mid: not all its notes are within 19 frets: up to 24 are used" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_note_that_no_neck_has_costs_that_note_or_is_refused_with_the_flag(tmp_path, capsys):
+    lead, out = str(played(tmp_path, "Lead", 64, 76, 85, 83)), str(tmp_path / "a.gp5")
+    fine("convert", lead, "-o", out, "--max-fret", "19")
+    assert "Lead.mid, bar 1, moment 3 (beat 3): C#6 is left out" in capsys.readouterr().err
+    ((tab,), _) = read_any_tab_file(out)
+    assert pitches_of(tab) == [[64], [76], [83]]
+    said = refused(capsys, "tab", lead, "--max-fret", "19")
+    assert "--max-fret 21 has all its notes." in said
+    said = refused(capsys, "convert", lead, "-o", out, "--max-fret", "37")
+    assert "--max-fret must be from 1 to 36, not 37" in said
 
 
 def pitches_of(tab):
