@@ -78,7 +78,9 @@ class TabOptions(SongOptions):
             parts that a hand can take, from the bass up, and moves notes off the neck.
         easy: for beginners: the first position, open strings, and grips within four frets wherever
             there are some, unless --position, --open-strings or --max-span ask for others.
-        model: fingering models, trained on written tab; their probabilities are averaged.
+        costs: costs of the hand that `slp-transformer fit-costs` has fitted to tabs of yours.
+        easiest_capo: name the three places of the capo with which the piece is easiest at its
+            pitches, with the shapes that they give, and take the first.
         refinger: find a new fingering for a tab.
     """
 
@@ -95,8 +97,29 @@ class TabOptions(SongOptions):
     alternatives: int = 1
     unplayable: UnplayablePolicy = "refuse"
     easy: bool = False
-    model: tuple[Path, ...] = ()
+    costs: Path | None = None
+    easiest_capo: bool = False
     refinger: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(Options):
+    """Fit the costs of the hand, by which `tab` decides, to tabs that people have written.
+
+    Examples:
+      slp-transformer fit-costs my-tabs -o my-costs.json
+      slp-transformer tab song.mid --costs my-costs.json
+
+    Ten pieces take minutes. What has no strings, such as most MIDI files, is left out.
+
+    Attributes:
+        tabs: a folder of tabs of any kind that is read, or one file.
+        pieces: to fit to at most; as few as possible of one composer, the name before a "_".
+    """
+
+    tabs: Positional[Path]
+    output: Annotated[Path, arg(aliases=["-o"], help="the file to write, .json")]
+    pieces: int = 16
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,13 @@ from pathlib import Path
 from slp_guitar.ascii_writer import format_tab
 from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions, TabOptions
+from slp_guitar.fingering.costs import read_weights
 from slp_guitar.fingering.fingering_pieces import (
+    CapoSuggestion,
     DoubtfulMoment,
     find_doubtful_moments,
     find_fingerings,
+    suggest_capos,
     summarize_fingering,
 )
 from slp_guitar.fingering.grips import UnplayableError
@@ -49,7 +52,7 @@ from slp_transformer.tasks.reports import format_table
 
 FINGERING_FLAGS = (
     *("tuning", "capo", "transpose", "max_fret", "max_span", "position", "open_strings"),
-    *("pin", "review", "alternatives", "unplayable", "model", "refinger", "easy"),
+    *("pin", "review", "alternatives", "unplayable", "costs", "easiest_capo", "refinger", "easy"),
 )
 RANGES: dict[str, Range] = {
     "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
@@ -64,6 +67,7 @@ UNPLAYABLE_HINTS = {
     "octave": "moves notes by octaves",
     "drop": "leaves notes out",
 }
+NUM_CAPOS, NUM_SHAPES = 3, 6
 MOST_FRETS = 36
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
 
@@ -112,13 +116,16 @@ def execute(options: TabOptions) -> None:
     if not tab.is_fingered and options.tuning is None and options.capo is None:
         guitar, max_fret = choose_neck(piece, options, options.song.name)
         wanted = replace(wanted, tuning=guitar, max_fret=max_fret)
-    score_grips = None
-    if options.model:  # PyTorch is imported only for models
-        from slp_guitar.fingering.hand_model import load_hand_ensemble
-
-        score_grips = load_hand_ensemble(*options.model).grip_log_probs
+    if options.easiest_capo:
+        if options.capo is not None or options.pin:
+            flag = "--pin" if options.pin else "--capo"
+            raise ValueError(f"--easiest-capo finds the capo, and {flag} is for a given one.")
+        suggestions = suggest_capos(piece, wanted)
+        for number, own in enumerate(suggestions[:NUM_CAPOS], start=1):
+            print_result(f"{number}. {format_capo(own, suggestions[0].cost, wanted.tuning)}")
+        wanted = replace(wanted, tuning=replace(wanted.tuning, capo=suggestions[0].capo))
     try:
-        tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives, score_grips)
+        tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives)
     except UnplayableError as error:
         policies = [name for name in UNPLAYABLE_HINTS if name != options.unplayable]
         hints = ", ".join(f"{name} {UNPLAYABLE_HINTS[name]}" for name in policies)
@@ -145,11 +152,23 @@ def execute(options: TabOptions) -> None:
     if count < options.alternatives:
         print_status(f"There is no other fingering than these {count}.")
     if options.review:
-        doubts = find_doubtful_moments(piece, wanted, options.review, score_grips)
+        doubts = find_doubtful_moments(piece, wanted, options.review)
         for number, doubt in enumerate(doubts, start=1):
             print_result(f"{number}. {format_doubtful_moment(doubt, wanted.tuning)}")
         if len(doubts) < options.review:
             print_status(f"No other moment is uncertain: {len(doubts)} found.")
+
+
+def format_capo(own: CapoSuggestion, least: float, tuning: Tuning) -> str:
+    """Return a place of the capo with the shapes that it gives, as x32010."""
+    shapes = []
+    for grip in own.chords[:NUM_SHAPES]:
+        frets = {note.string: str(note.fret) for note in grip}
+        each = [frets.get(string, "x") for string in range(len(tuning.open_pitches), 0, -1)]
+        shapes.append(("" if max(map(len, each)) == 1 else "-").join(each))
+    key = f", shapes of {own.key}" if own.key else ""
+    more = "" if own.cost == least else f"; costs {own.cost - least:.1f} more"
+    return f"{f'capo {own.capo}' if own.capo else 'no capo'}{key}: {' '.join(shapes)}{more}"
 
 
 def check_max_fret(max_fret: int, lowest: int = 1) -> None:
@@ -293,6 +312,7 @@ def make_fingering_options(options: TabOptions, tab: Tab) -> FingeringOptions:
         max_fret,
         pinned_notes=parse_pins(options.pin),
         unplayable_policy=options.unplayable,
+        weights=read_weights(options.costs) if options.costs else None,
         **((EASY if options.easy else {}) | chosen),
     )
 

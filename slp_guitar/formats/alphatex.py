@@ -389,7 +389,8 @@ class _AlphaTexParser:
         note = Note(string, int(fret) if fret.isdigit() else 0)
         techniques = {Technique("dead")} if fret in "xX" else set()
         for name, numbers in effects:
-            if kind := find_technique("alphatex", name):
+            named = " ".join([name, *map(str, numbers)]) if name == "lf" else name
+            if kind := find_technique("alphatex", named):
                 techniques.add(Technique(kind))
             elif name in ("b", "be") and numbers:
                 size = max(numbers[1::2] if name == "be" else numbers, default=0)

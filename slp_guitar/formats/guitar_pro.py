@@ -343,7 +343,9 @@ def _build_note(tied_note: TiedNote, beat: Any, version: int, gp: ModuleType) ->
         if signs.guitar_pro and version >= signs.since_guitar_pro:
             path, _, name = signs.guitar_pro[0].partition("=")
             owner, _, attribute = path.rpartition(".")
-            value = gp.SlapEffect[name] if name else values.get(kind, True)
+            value = values.get(kind, True)
+            if name:  # one of an enumeration
+                value = type(attrgetter(path)(note))[name]
             setattr(attrgetter(owner)(note), attribute, value)
     if "bend" in sizes:  # goes up evenly and stays
         size = max(1, sizes["bend"])

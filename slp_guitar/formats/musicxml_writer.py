@@ -229,8 +229,8 @@ class _MusicXmlWriter:
         articulations = []
         for kind in [kind for kind in sizes if kind not in ("bend", "harmonic")]:
             path = next(iter(TECHNIQUES[kind].musicxml), "")
-            if found := re.fullmatch(r"notations/technical/\[other-technical='(.*)'\]", path):
-                technical.append(_make_element("other-technical", found[1]))
+            if found := re.fullmatch(r"notations/technical/\[([\w-]+)='(.*)'\]", path):
+                technical.append(_make_element(found[1], found[2]))
             elif found := re.fullmatch(r"notations/technical/([\w-]+)", path):
                 technical.append(_make_element(found[1]))
             elif found := re.fullmatch(r"notations/articulations/([\w-]+)", path):
