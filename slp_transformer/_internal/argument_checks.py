@@ -13,6 +13,7 @@ from slp_transformer._internal.shape_types import Tensor, format_shape
 
 P = ParamSpec("P")
 T = TypeVar("T")
+HIDDEN = -torch.finfo(torch.float16).max  # from here on down a mask's number stands for -inf
 
 
 def is_all_finite(tensor: Tensor) -> bool:
@@ -222,10 +223,9 @@ def check_no_left_padding(mask: Tensor) -> None:
     """
     if mask.device.type != "cpu" or is_traced(mask) or mask.dim() < 2 or not mask.numel():
         return
-    hidden = -torch.finfo(torch.float16).max  # from here on, whatever stands for -inf
-    if not (mask[..., 0] <= hidden).all(dim=-1).any():  # one column tells nearly all others apart
+    if not (mask[..., 0] <= HIDDEN).all(dim=-1).any():  # one column tells nearly all others apart
         return
-    columns = (mask <= hidden).all(dim=-2)
+    columns = (mask <= HIDDEN).all(dim=-2)
     if (columns[..., 0] & ~columns.all(dim=-1)).any():  # a text that is padding alone has no words
         raise ValueError(
             "The mask hides the first tokens from all others, as padding on the left does, but "

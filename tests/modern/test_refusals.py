@@ -153,11 +153,12 @@ def test_no_folder_no_config_no_json(tmp_path):
         ({"weight_map": {"model.norm.weight": "C:elsewhere.safetensors"}}, "weight_map"),
         ({"weight_map": {"model.norm.weight": 3}}, "weight_map"),
         ({"weight_map": {"model.norm.weight": "nowhere.safetensors"}}, "nowhere.safetensors"),
-        ({"weight_map": {"a": "model.safetensors"}}, "lists a, but no file has it"),
+        ({"weight_map": {"a": "part.safetensors"}}, "lists a, but no file has it"),
     ],
 )
 def test_an_index_that_does_not_fit_is_refused(index, why, tmp_path):
     foreign("llama", tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "part.safetensors")
     path = tmp_path / "model.safetensors.index.json"
     path.write_text(json.dumps(index), encoding="utf-8")
     with pytest.raises(ValueError, match=why):
