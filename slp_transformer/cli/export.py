@@ -1,5 +1,8 @@
 """Write a run's model as others publish theirs."""
 
+import torch
+
+from slp_transformer._internal.argument_checks import is_all_finite
 from slp_transformer.cli.console import format_command, print_result
 from slp_transformer.cli.export_options import ExportOptions
 from slp_transformer.language_model import TransformerLM
@@ -26,6 +29,14 @@ def execute(options: ExportOptions) -> None:
             f"{run} holds a model of class {type(model).__name__}: only language models are "
             "exported."
         )
+    if not options.adapter:
+        merge_lora(model)  # before anything is rounded
+    model.to(getattr(torch, options.dtype))
+    for name, W in model.state_dict().items():
+        if not is_all_finite(W):
+            raise ValueError(
+                f"{name} of {run} has numbers beyond {options.dtype}: choose bfloat16."
+            )
     if options.adapter:
         checkpoint = checkpoint_folder(run, which)
         base = load_lora_base(checkpoint)
@@ -38,6 +49,8 @@ def execute(options: ExportOptions) -> None:
             f"The adapter is in {folder}. To use it in Python:\n  peft.{call}{str(folder)!r})"
         )
         return
-    merge_lora(model)
     save_pretrained(model, folder, load_tokenizer_of(run, which))
-    print_result(f"The model is in {folder}. To use it:\n  {format_command('generate', folder)}")
+    print_result(
+        f"The model is in {folder}, its weights in {options.dtype}. To use it:\n"
+        f"  {format_command('generate', folder)}"
+    )

@@ -23,12 +23,15 @@ class ExportOptions(Options):
         run: the folder of a run.
         folder: a new folder, or an empty one.
         adapter: write the matrices of a LoRA run alone.
+        dtype: the type of the weights: that of training, or one of half its size, to which they
+            are rounded.
         checkpoint: the one with the lowest validation loss, or the last one.
     """
 
     run: Positional[Path]
     folder: Positional[Path]
     adapter: bool = False
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     checkpoint: Literal["best", "last"] = "best"
 
     def check(self) -> None:
