@@ -1,6 +1,6 @@
 """Today's stack without a head, and with one that tells classes of texts apart."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -57,8 +57,7 @@ class ModernEncoder(ShapedModule):
         """
         start = 0 if cache is None else cache.length
         if isinstance(self.embedding, InputEncoding):  # it counts from the left
-            if mask is not None and position_ids is None:
-                check_no_left_padding(mask)
+            check_no_left_padding(mask, position_ids)
             X = self.embedding(ids, start=start, position_ids=position_ids)
             return self.stack(X, mask, causal=True, cache=cache)
         X = self.embedding(ids, start=start)
@@ -74,6 +73,9 @@ class ModernEncoder(ShapedModule):
     ) -> Float[Tensor, "*batch N d"]:
         """Return what `encode` does."""
         return self.encode(ids, mask, cache=cache, position_ids=position_ids)
+
+    if TYPE_CHECKING:
+        __call__ = forward
 
 
 class ModernClassifier(ModernEncoder):
@@ -119,6 +121,9 @@ class ModernClassifier(ModernEncoder):
         last = self._find_last_tokens(ids, mask) if lengths is None else lengths - 1
         last = last[..., None, None].expand(*H.shape[:-2], 1, H.shape[-1])
         return torch.gather(H, -2, last).squeeze(-2) @ self.W_classes
+
+    if TYPE_CHECKING:
+        __call__ = forward  # type: ignore[assignment]
 
     def _find_last_tokens(
         self, ids: Int[Tensor, "*batch N"], mask: Float[Tensor, "... #N #T"] | None
