@@ -185,7 +185,7 @@ def test_what_python_computed_in_a_step_is_never_computed_again(recordings, monk
 
     def compute(self):
         mask = torch.zeros(1, self._rows).masked_fill(self._columns > self.cache.length, -torch.inf)
-        with self.cache.at(self._position, self._rows):
+        with self.cache.static_shapes(self._position, self._rows):
             self._U = self.model(self._ids, mask, cache=self.cache, position_ids=self._position)
 
     model = language_model(context_length=43)
