@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -117,6 +118,17 @@ def remove_path(path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse a pipe, a socket, a device or a folder: some could be waited for without an end.
+
+    Raises:
+        ValueError: if it is one; what is not there at all is left to whoever opens it.
+    """
+    with suppress(OSError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ValueError(f"{path} cannot be read: it is no file.")
 
 
 def check_is_no_link(path: Path) -> None:

@@ -1,5 +1,6 @@
 """A class's files, each in a process of its own: what is right is found, and nobody forges it."""
 
+import ast
 import importlib
 import inspect
 import json
@@ -177,6 +178,18 @@ def test_a_pasted_solution_of_any_package_is_recognized_and_its_files_can_be_rea
     readable = student_process._readable_paths("/nowhere")
     for name in PACKAGES:
         assert str(Path(importlib.import_module(name).__file__).parent) in readable
+
+
+@pytest.mark.parametrize(
+    "value", ["open(PATH, 'w').write('run')", "f\"{open(PATH, 'w')}\"", "[open(PATH, 'w')]"]
+)
+def test_a_computed_constant_of_a_student_s_file_is_not_run(value, tmp_path):
+    path = tmp_path / "made"
+    text = f"X = {value}\nY = [1, -2.5, 'a']\ndef softmax(z): return Y\n"
+    file = parse_file("a.py", text.replace("PATH", "P").encode())
+    file.modules[0].body.insert(0, ast.parse(f"P = {str(path)!r}").body[0])
+    functions = student_file.run_definitions(file)
+    assert functions["softmax"](0) == [1, -2.5, "a"] and not path.exists()
 
 
 def test_an_own_function_stands_before_an_imported_one():
