@@ -25,12 +25,15 @@ class ExportOptions(Options):
         run: the folder of a run.
         folder: a new folder, or an empty one.
         adapter: write the matrices of a LoRA run alone.
+        dtype: the type of the weights: that of training, or one of half its size, to which they
+            are rounded.
         checkpoint: the one with the lowest validation loss, or the last one.
     """
 
     run: Positional[Path]
     folder: Positional[Path]
     adapter: bool = False
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     checkpoint: Literal["best", "last"] = "best"
 
     def check(self) -> None:
@@ -53,6 +56,9 @@ def execute(options: ExportOptions) -> None:
         ValueError: if there is no published form of the model or its tokenizer, or the folder has
             something in it.
     """
+    import torch
+
+    from slp_transformer._internal.argument_checks import is_all_finite
     from slp_transformer.language_model import TransformerLM
     from slp_transformer.lora import merge_lora
     from slp_transformer.modern.adapters import save_adapter
@@ -67,6 +73,14 @@ def execute(options: ExportOptions) -> None:
             f"{run} holds a model of class {type(model).__name__}: only language models are "
             "exported."
         )
+    if not options.adapter:
+        merge_lora(model)  # before anything is rounded
+    model.to(getattr(torch, options.dtype))
+    for name, W in model.state_dict().items():
+        if not is_all_finite(W):
+            raise ValueError(
+                f"{name} of {run} has numbers beyond {options.dtype}: choose bfloat16."
+            )
     if options.adapter:
         checkpoint = checkpoint_folder(run, which)
         base = load_lora_base(checkpoint)
@@ -79,6 +93,8 @@ def execute(options: ExportOptions) -> None:
             f"The adapter is in {folder}. To use it in Python:\n  peft.{call}{str(folder)!r})"
         )
         return
-    merge_lora(model)
     save_pretrained(model, folder, load_tokenizer_of(run, which))
-    print_result(f"The model is in {folder}. To use it:\n  {format_command('generate', folder)}")
+    print_result(
+        f"The model is in {folder}, its weights in {options.dtype}. To use it:\n"
+        f"  {format_command('generate', folder)}"
+    )

@@ -46,6 +46,7 @@ from slp_transformer.training.devices import (
     DeviceMonitor,
     autocast,
     cpu_default_device,
+    describe_arithmetic,
     float32_matmul_precision,
     format_duration,
     format_speed,
@@ -150,7 +151,9 @@ class Trainer:
         self.callbacks: tuple[Callback, ...] = tuple(callbacks)
         # Of batches alone: which ones are drawn does not depend on how often dropout draws.
         self.generator: torch.Generator = torch.Generator().manual_seed(config.seed)
-        self.state: TrainerState = TrainerState(0, config, json.loads(json.dumps(data)), [], [])
+        self.state: TrainerState = TrainerState(
+            0, config, json.loads(json.dumps(data)), [], [], describe_arithmetic()
+        )
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
         self.folder_id: tuple[int, int] | None = None  # of the run's folder when it was locked
         self.signals: SignalHandler = SignalHandler(defer=True)
