@@ -88,10 +88,15 @@ class LiveCells:
             before = [texts.get(place, cells[place].source) for place in above]
             called = called_above(chapter, number, source, texts)
             own = number if exercises.is_exercise(cells[number]) else None
+            check = "" if own is None else check_of(shown_source(cells[number]))
             for event in self.kernels.run(key, before, source, called, own):
                 if "outputs" in event:
                     shown = self.as_html(chapter, number, event.pop("outputs"))
                     event |= {"kind": "html", "html": shown}
+                    check = "" if VERDICT in shown else check
+                if check and event.get("state") == "ok":
+                    said = [NOT_CHECKED.format(check), event.get("text", "")]
+                    event["text"] = " ".join(filter(None, said))
                 if event.get("state") == "failed above":
                     event["at"] = [*above, *called][event["at"]]
                 yield event
@@ -172,6 +177,16 @@ def called_above(
         if names and re.search(rf"\b({'|'.join(names)})\b", "\n".join([source, *found.values()])):
             found[place] = texts[place]
     return dict(sorted(found.items()))
+
+
+VERDICT = 'class="slp-verdict"'
+NOT_CHECKED = "Nothing was checked: its last line is to be {}"
+
+
+def check_of(source: str) -> str:
+    """Return the line of an exercise that checks it; nothing if it has none."""
+    last = source.rstrip().rpartition("\n")[2]
+    return last if last.startswith("check.") else ""
 
 
 def shown_source(cell: nbformat.NotebookNode) -> str:

@@ -1,8 +1,9 @@
 """Kernels in which a reader runs the cells of an open page, on their own machine.
 
 A kernel has run exactly the cells above the one to run, as the page shows them: what is missing is
-run first, and if a cell above has another text by now, all of them in a new kernel. Nothing that a
-reader runs is kept among the outputs of the chapters.
+run first, and if a cell above has another text by now, all of them in a new kernel. A cell that is
+run again finds the names of those above it, and none that an earlier text of its own has left.
+Nothing that a reader runs is kept among the outputs of the chapters.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -263,6 +264,39 @@ class Kernel:
         """Whether the package has changed since the kernel was started."""
         return stamps(self.root / name for name in PACKAGES) != self._package
 
+    def begin(self, num_above: int, exercises: Collection[int] = ()) -> None:
+        """Let the next cell find the names that so many cells above have left, and exercises.
+
+        Args:
+            num_above: how many of the cells that ran are above it.
+            exercises: the numbers of those that it may call.
+
+        Raises:
+            KernelError: if a cell has taken away what this needs.
+        """
+        self._change_names(f"begin({num_above}, {[*exercises]})")
+
+    def keep(self, source: str, place: int, exercise: int | None) -> None:
+        """Take note of a cell that has run, with the names that it has left.
+
+        Args:
+            source: of the cell.
+            place: how many cells are above it.
+            exercise: its number, if it is an exercise, which may run in any order.
+
+        Raises:
+            KernelError: if a cell has taken away what this needs.
+        """
+        self._change_names(f"keep({place}, {exercise})")
+        if exercise is None:
+            self.executed.append(source)
+        else:
+            self.exercises[exercise] = source
+
+    def _change_names(self, call: str) -> None:
+        if self._evaluate(f"get_ipython().kept_names.{call}", "") != "None":
+            raise KernelError("The kernel's own names are gone. The next run begins afresh.")
+
     def run(self, source: str, stop: Stop) -> Iterator[Collected | None]:
         """Run a cell; yields what it has put out, now and then, and at its end.
 
@@ -449,9 +483,13 @@ class Kernels:
             kernel = self._get(key)
         missing = [(place, None, above[place]) for place in range(len(above))]
         del missing[: len(kernel.executed)]
+        has_run = [
+            number for number, text in called.items() if kernel.exercises.get(number) == text
+        ]
         for place, (number, text) in enumerate(called.items(), len(above)):
-            if kernel.exercises.get(number) != text:
+            if number not in has_run:
                 missing.append((place, number, text))
+        kernel.begin(min(len(kernel.executed), len(above)), has_run)
         of = len(above) + len(called)
         for place, number, text in missing:
             if stop.times or stop.ends_kernel:
@@ -466,7 +504,7 @@ class Kernels:
                 yield {"kind": "outputs", "outputs": made.outputs}
                 yield {"kind": "end", "state": "failed above", "at": place}
                 return
-            _keep(kernel, number, text)
+            kernel.keep(text, place, number)
         if stop.times or stop.ends_kernel:
             # A cell above that was stopped half-way, perhaps in an import, is not to be built on.
             self._end(key)
@@ -491,7 +529,7 @@ class Kernels:
             yield {"kind": "end", "state": "stopped", "text": text}
             return
         if exercise is None or not has_error(made):
-            _keep(kernel, exercise, source)
+            kernel.keep(source, len(above), exercise)
         state = "error" if has_error(made) else "ok"
         end = {"kind": "end", "state": state, "seconds": time.monotonic() - start}
         if made and made.num_left:
@@ -542,14 +580,6 @@ STILL_RUNS = (
     "What it has begun in the background still runs; what that puts out comes with the next cell."
 )
 STOPPED_AFRESH = "You stopped it. The next run begins in a new kernel."
-
-
-def _keep(kernel: Kernel, exercise: int | None, source: str) -> None:
-    """Keep what a kernel has run: a cell, or an exercise with its number."""
-    if exercise is None:
-        kernel.executed.append(source)
-    else:
-        kernel.exercises[exercise] = source
 
 
 def _value(answer: dict[str, Any], name: str, default: str) -> str:

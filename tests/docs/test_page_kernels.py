@@ -60,6 +60,15 @@ class FakeKernel:
         made.num_left = source == "thread"
         yield made
 
+    def begin(self, num_above, exercises=()):
+        self.begun = (num_above, [*exercises])
+
+    def keep(self, source, place, exercise):
+        if exercise is None:
+            self.executed.append(source)
+        else:
+            self.exercises[exercise] = source
+
     def close(self):
         self.closed = True
 
@@ -138,6 +147,38 @@ def test_exercises_run_in_any_order_and_those_they_call_before_them(few):
     state, events, end = run(few, ["a"], "four", called={1: "raise"}, exercise=4)
     assert (state, end["at"]) == ("failed above", 1) and events[0]["of"] == 2
     assert kernel.ran[6:][2:] == ["b", "c", "raise", "raise"] and len(FakeKernel.made) == 1
+
+
+def test_a_cell_begins_with_the_names_of_those_above_it_and_of_exercises_it_calls(few):
+    run(few, ["a"], "one", exercise=1)
+    (kernel,) = FakeKernel.made
+    run(few, ["a"], "two", called={1: "one"}, exercise=2)
+    assert kernel.begun == (1, [1])
+    run(few, ["a"], "two", called={1: "ONE"}, exercise=2)
+    assert kernel.begun == (1, [])  # it runs again
+    run(few, ["a", "b", "c"], "d")
+    run(few, ["a"], "b")
+    assert kernel.begun == (1, [])
+
+
+def test_names_are_those_that_cells_above_have_left():
+    names = {"In": [], "open": open}
+    kept = reader_kernel.KeptNames(names)
+    x = names["x"] = [1]
+    kept.keep(0, None)
+    kept.begin(1)
+    names |= {"softmax": "right", "x": 3, "_2": 3, "open": None}
+    kept.keep(1, 5)  # an exercise
+    kept.begin(1)
+    assert names == {"In": [], "open": open, "x": x, "_2": 3}
+    kept.begin(1, [5])
+    assert names["softmax"] == "right" and names["x"] == 3
+    names["sum"] = "uses softmax"
+    kept.keep(1, 6)
+    kept.begin(1, [6])
+    assert "softmax" not in names and names["sum"] == "uses softmax"
+    kept.begin(0)
+    assert names == {"In": [], "open": open, "_2": 3}
 
 
 def test_an_error_of_the_cell_itself_is_one(few):
@@ -541,3 +582,34 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
         few.close()
     assert not kernel._manager.has_kernel
     assert not os.path.exists(folder)
+
+
+@pytest.mark.slow
+def test_no_verdict_is_on_a_name_that_a_text_no_longer_has(tmp_path):
+    """A slip in the name that an exercise defines, or an exercise that it calls."""
+    (tmp_path / "slp_transformer").mkdir()
+    few = Kernels(tmp_path)
+    right, slip = "def f(x):\n    return x\nprint(f(7))", "def ff(x):\n    return 0\nprint(f(7))"
+
+    def ask(source, exercise=None, called=None, above=("a = 1",)):
+        key = ("01", "exercises")
+        *events, end = few.run(key, list(above), source, called, exercise)
+        return end["state"], str(events[-1].get("outputs"))
+
+    try:
+        state, shown = ask(right, 2)
+        assert state == "ok" and "7" in shown
+        state, shown = ask(slip, 2)
+        assert state == "error" and "NameError" in shown
+        uses = "def g(x):\n    return f(x)\nprint(g(3))"
+        assert ask(uses, 3, {2: right})[0] == "ok"
+        assert ask(uses, 3, {2: slip.replace("f(7)", "1")})[0] == "error"
+        assert ask(uses, 3, {2: right})[0] == "ok"
+        # The same of a cell of the chapter, which is run again.
+        assert ask("b = 3\nb")[0] == "ok"
+        assert ask("a += 1\nc = 3\nb")[0] == "error"
+        assert "2" in ask("a += 1\na")[1] and "2" in ask("a += 1\na")[1]
+        assert ask("get_ipython().kept_names = None")[0] == "dead"
+        assert ask(right, 2)[0] == "ok"
+    finally:
+        few.close()

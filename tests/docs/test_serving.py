@@ -516,6 +516,24 @@ def test_a_cell_is_changed_run_kept_and_put_back(chapter, asked):
 
 
 @pytest.mark.slow
+def test_what_a_cell_put_out_is_old_as_soon_as_its_text_is_another(chapter):
+    cell = chapter.locator(".slp-cell").nth(0)
+    editor = cell.get_by_role("textbox", name="Code of cell 1")
+    old = cell.locator(".slp-cell-output.slp-outdated")
+    cell.get_by_role("button", name="Run").click()
+    cell.get_by_text("Ran in 0.5 s.").wait_for()
+    assert old.count() == 0
+    editor.fill("x = 5")
+    assert old.is_visible() and cell.get_by_text("Changed since it ran").is_visible()
+    editor.fill("x = 1")  # what ran
+    assert old.count() == 0 and cell.get_by_text("Changed since it ran").count() == 0
+    editor.fill("x = 5")
+    cell.get_by_role("button", name="Run").click()
+    cell.locator(".slp-output p", has_text="x = 5").wait_for()
+    assert old.count() == 0
+
+
+@pytest.mark.slow
 def test_a_button_stays_where_it_is_and_keeps_the_focus(chapter, asked):
     cell = chapter.locator(".slp-cell").nth(0)
     run = cell.get_by_role("button", name="Run")
