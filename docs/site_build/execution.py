@@ -147,6 +147,9 @@ def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
     """Executes a chapter in a folder; what `run_chapter` says holds here too."""
     notebook = nbformat.from_dict(chapter.notebook)
     modules = [*IPYTHON, *(PYTORCH if "import torch" in chapter.code else ())]
+    # The file says how to talk to the kernel: in a folder that is gone when this process ends.
+    own = TemporaryDirectory(prefix="slp_kernel_", ignore_cleanup_errors=True)
+    manager = {"modules": modules, "connection_file": str(Path(own.name, "kernel.json"))}
     client = NotebookClient(
         notebook,
         kernel_name="python3",
@@ -158,7 +161,7 @@ def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
         config=Config(
             {
                 "KernelManager": {"transport_encryption": "auto"},
-                "ForkedKernelManager": {"modules": modules},
+                "ForkedKernelManager": manager,
             }
         ),
     )
@@ -173,7 +176,7 @@ def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
     notebook.cells = [first, *notebook.cells, last]
     # What a cell prints comes back as output. A kernel's own stderr has the errors of its shutdown,
     # which are nobody's; only of a kernel that died the last line is shown.
-    with TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+    with own, TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
         try:
             client.execute(env=env, stderr=stderr)
         except CellExecutionError:

@@ -35,13 +35,13 @@ from chapter_source import equations_of, with_numbers
 from live_build import LiveBuild, last, leave_for_later
 from live_cells import LiveCells
 from markdown.extensions.toc import nest_toc_tokens
-from mkdocs.exceptions import PluginError
+from mkdocs.exceptions import Abort, PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
 from mkdocs.utils import get_build_date, write_file
 from page_steps import PageContext, Step
-from serving import LiveServer, PageServer
+from serving import LiveServer, PageServer, check_address
 from state import chapter_of, log, page_path, relative, site
 
 from slp_transformer import __version__
@@ -69,7 +69,15 @@ def on_startup(command, dirty):
     site.serving = command == "serve"
 
 
+class NoServer(Abort):
+    """The address that a server is to have cannot be had: said before anything is built."""
+
+    exit_code = code = 2
+
+
 def on_config(config):
+    if site.serving and site.live is None and (sentence := check_address(*config.dev_addr)):
+        raise NoServer(sentence)
     site.settings = Path(config.config_file_path)
     if site.live is not None:
         config.site_dir = str(site.live.spare)

@@ -343,6 +343,56 @@ def test_a_text_that_is_too_long_is_cut_and_not_dropped(monkeypatch):
     assert made.outputs[2].text == page_kernels.NO_PICTURE.format(0.005) + "\n"
 
 
+def test_pictures_and_outputs_have_a_bound_and_what_is_left_out_is_said_once(monkeypatch):
+    monkeypatch.setattr(page_kernels, "MAX_PICTURES", 1000)
+    monkeypatch.setattr(page_kernels, "MAX_OUTPUTS", 30)
+
+    def shown(size, kind="display_data", **more):
+        data = {"image/png": "p" * size, "text/plain": "<Figure>"}
+        return message(kind, data=data, metadata={}, **more)
+
+    made = Collected()
+    made.take(shown(900, transient={"display_id": "a"}))
+    for _ in range(20):
+        made.take(shown(300))
+    pictures = [o.data["image/png"] for o in made.outputs if "image/png" in o.get("data", {})]
+    assert [len(one) for one in pictures] == [900]
+    assert str(made.outputs).count(page_kernels.NO_MORE_PICTURES) == 1
+    made.take(shown(5000, "update_display_data", transient={"display_id": "a"}))
+    assert made.outputs[0].data == {"text/plain": "<Figure>"}
+    made.take(shown(700, "update_display_data", transient={"display_id": "a"}))
+    made.take(shown(300))
+    assert [len(o.data.get("image/png", "")) for o in (made.outputs[0], made.outputs[-1])] == [
+        700,
+        300,
+    ]
+    for _ in range(5000):
+        made.take(shown(1))
+    assert len(made.outputs) == 31 and "after 30 outputs" in made.outputs[-1].text
+    long = message("display_data", data={"text/plain": "x"}, metadata={})
+    update = {"transient": {"display_id": "b"}, "data": {"text/plain": "y" * 10**6}, "metadata": {}}
+    made = Collected()
+    long["content"]["transient"] = {"display_id": "b"}
+    made.take(long)
+    made.take(message("update_display_data", **update))
+    assert len(made.outputs[0].data["text/plain"]) == page_kernels.MAX_OUTPUT
+
+
+def test_the_more_a_cell_has_put_out_the_longer_the_page_waits_for_more():
+    """Since each look sends all of it: less than 10 MB in all, where it was 418 MB."""
+    made, sent, now, shown_at = Collected(), 0, 0.0, 0.0
+    data = {"image/png": "A" * 100}
+    for _ in range(20_000):
+        now += 0.005
+        is_new = made.take(message("display_data", data=data, metadata={}))
+        if is_new and now - shown_at > made.wait_s:
+            sent += sum(1000 + len(str(output)) for output in made.outputs)
+            shown_at = now
+    assert len(made.outputs) == page_kernels.MAX_OUTPUTS + 1 and sent < 10e6
+    made = Collected()
+    assert made.wait_s == page_kernels.UPDATE_S
+
+
 def test_an_error_after_too_much_output_is_kept_with_its_last_lines(monkeypatch):
     monkeypatch.setattr(page_kernels, "MAX_OUTPUT", 1000)
     made = Collected()
@@ -582,6 +632,28 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
         few.close()
     assert not kernel._manager.has_kernel
     assert not os.path.exists(folder)
+
+
+@pytest.mark.slow
+def test_a_cell_that_runs_when_the_server_ends_ends_in_silence(tmp_path):
+    """Its thread alone may use the kernel's sockets."""
+    (tmp_path / "slp_transformer").mkdir()
+    few, events = Kernels(tmp_path), []
+    key = ("01", "chapter")
+    with ThreadPoolExecutor(1) as pool:
+        ran = pool.submit(lambda: events.extend(few.run(key, [], "import time\ntime.sleep(600)")))
+        while {"kind": "running"} not in events and not ran.done():
+            pass
+        folder = few._get(key)._place.name
+        few.close()
+        ran.result(30)  # no error of a socket
+    assert events[-1]["state"] == "stopped" and not os.path.exists(folder)
+    *_, end = few.run(key, [], "1")
+    assert end == {
+        "kind": "end",
+        "state": "dead",
+        "text": "The server has stopped: start it again.",
+    }
 
 
 @pytest.mark.slow

@@ -1,8 +1,12 @@
 """A server after an edit: what it shows is what a fresh build shows."""
 
 import json
+import os
 import re
 import shutil
+import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -83,7 +87,8 @@ def build_site(root, folder, command="serve"):
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
-    config = load_config(str(root / "mkdocs.yml"), site_dir=str(folder))
+    # port 0, which no other program of the machine can have
+    config = load_config(str(root / "mkdocs.yml"), site_dir=str(folder), dev_addr="127.0.0.1:0")
     config.plugins.on_startup(command=command, dirty=False)
     build(config, serve_url="http://127.0.0.1:8000/" if command == "serve" else None)
 
@@ -139,6 +144,19 @@ def test_a_server_watches_the_chapters_the_recorded_runs_and_all_our_packages(ro
     watched = config.plugins.on_config(config).watch
     folders = ("chapters", *PACKAGES, "benchmarks/results")
     assert {str(root.joinpath(name)) for name in folders} <= set(watched)
+
+
+def test_a_port_in_use_is_said_before_anything_is_built():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"]
+        env = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, encoding="utf-8", stdout=-1, stderr=-2, timeout=120
+        )
+    assert done.returncode == 2
+    assert f"Port {port} is in use: mkdocs serve -a 127.0.0.1:" in done.stdout
+    assert "Traceback" not in done.stdout and len(done.stdout.splitlines()) < 5
 
 
 @pytest.fixture

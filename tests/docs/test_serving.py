@@ -2,9 +2,11 @@
 
 import http.client
 import os
+import re
 import threading
 import time
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import sha256
 
@@ -99,7 +101,39 @@ def test_a_site_may_stand_below_a_path(folder):
         assert ask(server, "/a/")[0].status == 404
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/" + "a" * 5000, "/_live/" + "a" * 5000, "/_live/" + "a" * 300 + ".js",
+        "/%00", "/a/%00.js", "/_live/%00.js", "/%ff%fe", "/%0d%0aa", "//", "/" + "../" * 3000,
+        "/_live/page/" + "a" * 5000, "/[", "/%5B::1", "/a?" + "b" * 5000,
+    ],
+)  # fmt: skip
+def test_an_odd_address_is_answered_and_the_terminal_stays_silent(server, path, capfd):
+    assert ask(server, path)[0].status in (200, 302, 404)
+    assert not capfd.readouterr().err
+
+
+def test_many_pages_at_once_are_all_answered(server):
+    """Which need a place to wait in while the server takes them one by one."""
+    queued = []
+    with ThreadPoolExecutor(200) as pool:
+        queued += pool.map(lambda _: ask(server, "/a/")[0].status, range(400))
+    assert set(queued) == {200} and serving.PageServer.request_queue_size >= 200
+
+
+def test_an_address_that_is_taken_is_said_with_one_that_is_not(server):
+    sentence = serving.check_address("127.0.0.1", server.server_port)
+    free = re.fullmatch(
+        rf"Port {server.server_port} is in use: mkdocs serve -a 127.0.0.1:(\d+)", sentence
+    )
+    assert serving.check_address("127.0.0.1", int(free[1])) == ""
+    assert "203.0.113.7:8000" in serving.check_address("203.0.113.7", 8000)  # not this machine's
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1", "[", "]"]
+)
 def test_a_name_that_is_not_this_machine_s_gets_no_page(server, host):
     answer, body = ask(server, "/a/", Host=host)
     assert answer.status == 403 and b"localhost" in body
@@ -274,7 +308,13 @@ def test_a_large_body_is_refused_unread(running, asked):
     assert status == 413 and asked == []
 
 
-@pytest.mark.parametrize("body", ["", "[", "3", "[]"])
+@pytest.mark.parametrize("size", ["²", "-1", "1e3", "9" * 5000, ""])
+def test_a_size_that_is_none_is_refused(running, asked, capfd, size):
+    status, _, _ = post(running, body="", Content_Length=size.encode("latin-1"))
+    assert status == 413 and asked == [] and not capfd.readouterr().err
+
+
+@pytest.mark.parametrize("body", ["", "[", "3", "[]", "[" * 100_000, '{"a":' * 100_000])
 def test_what_is_no_request_gets_a_sentence(running, body):
     assert post(running, body=body)[0] == 400
 
