@@ -432,6 +432,38 @@ def test_paper_has_figures_and_no_frame(browser, address):
         assert not page.locator(".md-header").is_visible()
 
 
+FONTS = """[...document.fonts].filter((one) => /KaTeX/.test(one.family) && one.status === "loaded")
+    .map((one) => one.family.replaceAll('"', ""))"""
+
+
+@pytest.mark.parametrize(
+    "name", ["chapters/01_attention/", "chapters/13_pitch_to_tab/", "equations/"]
+)
+def test_what_is_printed_before_it_was_on_the_screen_has_all_its_letters(name, browser, address):
+    with opened(browser, f"{address}{name}") as page:
+        page.evaluate("document.fonts.ready")
+        page.wait_for_timeout(1000)
+        at_once = set(page.evaluate(FONTS))
+        page.add_style_tag(content="* { content-visibility: visible !important }")
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        page.evaluate("document.fonts.ready")
+        page.wait_for_timeout(500)
+        assert at_once == set(page.evaluate(FONTS)) >= {"KaTeX_Main", "KaTeX_Math"}
+        if name == "chapters/01_attention/":
+            assert "KaTeX_Size2" in at_once  # of large sums
+
+
+@pytest.mark.parametrize("name", ["break-it/", "chapters/07_training/", "model/", "write/"])
+def test_what_is_folded_is_open_on_paper_and_closed_after(name, browser, address):
+    closed = "article details:not([open], .slp-map-small, .mkdocstrings-source)"
+    with opened(browser, f"{address}{name}", whole=False) as page:
+        before = page.locator(closed).count()
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator(closed).count() == 0
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator(closed).count() == before
+
+
 def test_a_chapter_is_printed_on_white_with_its_answers_at_the_back(browser, address, tmp_path):
     names = ["01_attention", "02_block"]
     with opened(browser, f"{address}chapters/{names[1]}/") as page:

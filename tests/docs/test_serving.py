@@ -574,6 +574,19 @@ def test_what_a_cell_put_out_is_old_as_soon_as_its_text_is_another(chapter):
 
 
 @pytest.mark.slow
+def test_a_cell_s_text_is_on_paper_with_lines_that_no_screen_has_shown(chapter):
+    cell = chapter.locator(".slp-cell").nth(0)
+    cell.get_by_role("button", name="Edit").click()
+    editor = cell.get_by_role("textbox", name="Code of cell 1")
+    text = "\n".join(f"x_{k} = {k}" for k in range(400))
+    editor.fill(text)
+    chapter.emulate_media(media="print")
+    chapter.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert cell.locator(".slp-cell-paper").text_content() == text
+    assert chapter.locator(".slp-cell-paper", has_text="x").count() == 1
+
+
+@pytest.mark.slow
 def test_a_button_stays_where_it_is_and_keeps_the_focus(chapter, asked):
     cell = chapter.locator(".slp-cell").nth(0)
     run = cell.get_by_role("button", name="Run")

@@ -119,7 +119,9 @@
         ...[this.restartButton, this.backButton, this.stopButton, this.editButton, this.runButton],
       );
       mark.id = `cell-${this.number + 1}`;
-      mark.append(this.bar, this.place, this.status, this.output);
+      // An editor draws the lines on the screen alone.
+      this.paper = make("pre", { class: "slp-cell-paper" }, make("code"));
+      mark.append(this.bar, this.place, this.paper, this.status, this.output);
       const own = kept(this.key);
       if (own !== null && own !== this.built) {
         this.changed(own);
@@ -365,6 +367,10 @@
     }
   };
   scan();
+  addEventListener("beforeprint", () => {
+    for (const { paper, isOpen, text } of cells.values())
+      paper.firstChild.textContent = isOpen ? text : "";
+  });
   addEventListener("storage", ({ key, newValue }) => {
     for (const cell of cells.values()) {
       const text = newValue ?? cell.built;
