@@ -54,7 +54,7 @@ from slp_transformer.training.run_folder import (
 )
 from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import Strategy, make_strategy
-from slp_transformer.training.train_function import train
+from slp_transformer.training.trainer import train
 
 EARLIER = "# until step "  # begins a comment of config.toml on a setting that was changed
 STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
