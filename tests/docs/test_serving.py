@@ -456,6 +456,55 @@ def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, 
     assert page.evaluate("document.documentElement.dataset.updates") is None
 
 
+def long_page(kind, k):
+    """A section whose heading is far above what is read, after so many patches of a kind."""
+    blocks = [f'<p id="p{n}" style="margin:0;height:90px">Paragraph {n}</p>' for n in range(40)]
+    new = '<div class="slp-output"><p style="height:130px">output {}</p></div>'
+    if kind == "inserted below the heading":
+        blocks[0:0] = [new.format(n) for n in range(k)]
+    if kind == "inserted just above":
+        blocks[19:19] = [new.format(n) for n in range(k)]
+    if kind == "taken away":
+        blocks[0:0] = [new.format(n) for n in range(40 - k)]
+    if kind == "another height":
+        blocks[0] = f'<div class="slp-output"><p style="height:{50 + 37 * k}px">{k}</p></div>'
+    if kind == "inserted below":
+        blocks[30:30] = [new.format(n) for n in range(k)]
+    if kind == "the block itself":
+        blocks[20] = blocks[20].replace("Paragraph", f"Text {k}")
+    inside = "".join(blocks)
+    return PAGE.format(f'<div class="slp-chapter"><h1 id="one">One</h1>{inside}</div>')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("inserted below the heading", "inserted just above", "taken away", "another height"),
+        *("inserted below", "the block itself"),
+    ],
+)
+def test_what_is_read_stays_where_it_is_however_the_page_changes(kind, server, folder, browser):
+    path = folder / "a" / "index.html"
+    write(path, long_page(kind, 0))
+    page = browser.new_page(viewport={"width": 800, "height": 700})
+    page.goto(f"{server.url}a/")
+    page.evaluate("document.querySelector('#p20').scrollIntoView(); scrollBy(0, -40)")
+    top = "Math.round(document.querySelector('#p20').getBoundingClientRect().top)"
+    page.wait_for_timeout(300)
+    before = page.evaluate(top)
+    for k in range(1, 31):
+        write(path, long_page(kind, k))
+        server.announce(["a/"])
+        until(page, f"document.documentElement.dataset.updates === '{k}'")
+        assert abs(page.evaluate(top) - before) <= 2, k
+    page.wait_for_timeout(200)
+    assert abs(page.evaluate(top) - before) <= 2
+    page.reload()
+    until(page, f"Math.abs({top} - {before}) <= 2")
+    page.close()
+
+
 @pytest.mark.slow
 def test_a_page_that_missed_something_catches_up_when_it_is_looked_at(server, folder, browser):
     path = folder / "a" / "index.html"
