@@ -156,7 +156,7 @@ def on_shutdown():
 
 def on_nav(nav, config, files):
     last.config, last.nav, last.files = config, nav, files
-    if site.deferring and site.live is None:  # a server that has not answered yet
+    if site.serving and site.live is None:  # a server that has not answered yet
         leave_for_later(files, {"index.md", page_path(site.chapters[0].path.stem)})
         for entry in site.api_pages:
             register_names(entry, files.get_file_from_path(entry.path).page, config)

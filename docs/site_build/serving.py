@@ -46,6 +46,7 @@ class PageServer(ThreadingHTTPServer):
         mount_path: what addresses begin with, "/" or "/name/".
         cells: runs cells; None where nothing may be run.
         token: what a page has to know to run any.
+        opened_last: the place of the page that was opened last, below `mount_path`.
     """
 
     daemon_threads = True
@@ -74,6 +75,7 @@ class PageServer(ThreadingHTTPServer):
         self.mount_path = mount_path
         self.cells = cells if self.server_address[0] in LOOPBACK else None
         self.token = secrets.token_urlsafe(24)
+        self.opened_last = ""
         self._changes: list[Collection[str] | None] = []
         self._changed = threading.Condition()
         self._kept: OrderedDict[str, bytes] = OrderedDict()
@@ -241,6 +243,9 @@ class PageHandler(BaseHTTPRequestHandler):
         if not f"{path}/".startswith(mount):
             return self.redirect(mount) if path == "/" else self.not_found()
         inside = posixpath.normpath(f"/{path[len(mount) :]}").lstrip("/")
+        is_opened = self.headers.get("Sec-Fetch-Dest", "document") == "document"
+        if is_opened and not posixpath.splitext(inside)[1]:
+            self.server.opened_last = f"{inside}/"
         self.server.wait_for(inside)
         found = self.server.folder / inside
         if is_there(found / "index.html"):

@@ -115,6 +115,13 @@ def test_an_odd_address_is_answered_and_the_terminal_stays_silent(server, path, 
     assert not capfd.readouterr().err
 
 
+def test_the_page_that_was_opened_last_is_known(server):
+    for path in ("/a/", "/a.js", "/_live/live.js"):
+        ask(server, path)
+    ask(server, "/none/", Sec_Fetch_Dest="empty", **{"Sec-Fetch-Dest": "empty"})  # a script's
+    assert server.opened_last == "a/"
+
+
 def test_many_pages_at_once_are_all_answered(server):
     """Which need a place to wait in while the server takes them one by one."""
     queued = []
