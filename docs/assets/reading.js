@@ -56,7 +56,7 @@ const Reading = {
   };
   const headings = [...chapter.querySelectorAll("h2[id], h3[id]")];
   const bar = document.createElement("div"),
-    left = document.createElement("a");
+    left = document.createElement("span");
   bar.className = "slp-progress";
   left.className = "slp-left";
   bar.setAttribute("aria-hidden", "true");
@@ -73,9 +73,14 @@ const Reading = {
     const now = headings.filter((one) => one.getBoundingClientRect().top < innerHeight / 2).at(-1);
     const { text, place } = Reading.label(share, minutes(), before, moved);
     bar.style.setProperty("--share", String(share));
-    left.textContent = text;
-    if (place) left.href = `#${place}`;
-    else left.removeAttribute("href");
+    if (left.textContent !== text || Boolean(left.firstElementChild) !== Boolean(place)) {
+      left.textContent = place ? "" : text;
+      if (place) {
+        const link = document.createElement("a");
+        Object.assign(link, { href: `#${place}`, textContent: text });
+        left.append(link);
+      }
+    }
     if (!moved || !now) return;
     const title = now.firstChild?.textContent ?? "";
     try {

@@ -87,7 +87,8 @@ def on_config(config):
         folders = ("chapters", *PACKAGES, chapter_source.RESULTS)
         config.watch += [str(site.root / name) for name in folders if (site.root / name).is_dir()]
     # The theme's own link would ask a code host for its stars on every page.
-    site.repository, config.repo_url = (config.repo_url or "").rstrip("/"), None
+    site.repository = (config.repo_url or "").rstrip("/")
+    config.repo_url = config.edit_uri = None
     config.copyright = f"slp_transformer {__version__}, built on {get_build_date()}"
     _set_template(config)
     pages = [{f"{s.number} · {s.title}": page_path(s.stem)} for s in site.summaries.values()]
@@ -370,6 +371,8 @@ def on_post_page(output, page, config):
             page_js += f'<link rel="stylesheet" href="{folder}{name}.css">'
             page_js += f'<script src="{folder}{name}.js" type="module"></script>'
     output = output.replace("</head>", f"{page_js}</head>", 1)
+    # Equations in the contents are clicked; keys reach them in the text, and no sooner.
+    output = re.sub(r'<a (href="#eq-[^"]*" class="md-nav__link")', r'<a tabindex="-1" \1', output)
     return postprocess.without_blank_lines(output)
 
 

@@ -91,7 +91,8 @@ class LiveCells:
             check = "" if own is None else check_of(shown_source(cells[number]))
             for event in self.kernels.run(key, before, source, called, own):
                 if "outputs" in event:
-                    shown = self.as_html(chapter, number, event.pop("outputs"))
+                    is_built = number not in texts
+                    shown = self.as_html(chapter, number, event.pop("outputs"), is_built)
                     event |= {"kind": "html", "html": shown}
                     check = "" if VERDICT in shown else check
                 if check and event.get("state") == "ok":
@@ -103,8 +104,17 @@ class LiveCells:
         else:
             raise ValueError("There is no such action.")
 
-    def as_html(self, chapter: Chapter, number: int, outputs: list[Any]) -> str:
-        """Return a cell's outputs as its page shows them, with the caption of its figure."""
+    def as_html(
+        self, chapter: Chapter, number: int, outputs: list[Any], is_built: bool = True
+    ) -> str:
+        """Return a cell's outputs as its page shows them.
+
+        Args:
+            chapter: the chapter.
+            number: the cell's.
+            outputs: what it has put out.
+            is_built: whether its text is the page's: then its figure has the caption that says so.
+        """
         shown: list[list] = [[] for _ in chapter.code_cells]
         kept = copy.deepcopy(outputs)
         for output in kept:
@@ -115,7 +125,9 @@ class LiveCells:
                 output.text = output.text.rstrip("\r")  # what it would write over is still there
         shown[number] = json.loads(json.dumps(kept))
         stem = chapter.path.stem
-        whole = notebook_html.filled(chapter.notebook, shown, figures=site.figures[stem])
+        whole = notebook_html.filled(
+            chapter.notebook, shown, figures=site.figures[stem] if is_built else ()
+        )
         cell = [cell for cell in whole.cells if cell.cell_type == "code"][number]
         cell.metadata.pop("blank", None)
         whole.cells = [cell]

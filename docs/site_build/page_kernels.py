@@ -9,6 +9,7 @@ Nothing that a reader runs is kept among the outputs of the chapters.
 import contextlib
 import os
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -72,6 +73,7 @@ class Collected:
     is_cut: bool = False
     has_failed: bool = False
     num_left: int = 0
+    _execution: int = 0  # the kernel's own count, which no page shows
     _size: int = 0
     _pictures_size: int = 0
     _is_full: bool = False
@@ -80,6 +82,8 @@ class Collected:
     def take(self, message: dict[str, Any]) -> bool:
         """Take a message of the kernel, and tell if the outputs are others by now."""
         kind, content = message["msg_type"], message["content"]
+        if kind == "execute_input":
+            self._execution = content["execution_count"]
         if kind == "clear_output":
             self._clear_before_next = content["wait"]
             if not content["wait"]:
@@ -95,6 +99,7 @@ class Collected:
             return False
         made = nbformat.v4.output_from_msg(message)
         if kind == "error":
+            made.traceback = [self._with_cells(line) for line in made.traceback]
             self.outputs.append(_shortened(made))
         elif kind == "stream":
             self._write(made)
@@ -102,6 +107,15 @@ class Collected:
             made["display_id"] = content.get("transient", {}).get("display_id")
             self._show(made)
         return True
+
+    def _with_cells(self, line: str) -> str:
+        """Name cells in a line of a traceback as the page can: it shows no counts of the kernel."""
+
+        def name(match: re.Match[str]) -> str:
+            is_own = int(match[2]) == self._execution
+            return f"{'This cell' if is_own else 'A cell that ran before'}{match[1].rstrip()}"
+
+        return CELL.sub(name, line)
 
     def page(self, text: str) -> None:
         """Take what a pager would show, as of `print?`."""
@@ -206,6 +220,7 @@ class Collected:
         return UPDATE_S * (1 + size / 500_000)
 
 
+CELL = re.compile(r"Cell((?:\x1b\[[\d;]*m| )*)In ?\[(\d+)\]")
 MAX_TRACEBACK = 20_000  # characters; a deep recursion has millions
 
 

@@ -97,7 +97,11 @@ def with_siblings(content: str, page) -> str:
         f"{title}</a>"
         for name, title in LIVE.items()
     )
-    return f'<nav class="slp-live" aria-label="Live pages">{ways}</nav>{content}'
+    return f'<nav class="slp-live" aria-label="Live pages">{ways}</nav>{NO_SCRIPT}{content}'
+
+
+NO_SCRIPT = """<noscript><p><strong>What this page computes needs JavaScript, which is off.</strong>
+The chapters are whole without it.</p></noscript>"""
 
 
 def modules_used(chapter: Chapter, page) -> str:

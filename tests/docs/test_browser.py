@@ -708,8 +708,55 @@ def test_what_is_read_is_remembered_and_the_label_lies_over_no_text(browser, add
         # nothing is painted over the line of color
         assert card.evaluate("c => getComputedStyle(c).boxShadow") == "none"
         page.goto(f"{address}chapters/01_attention/")
-        page.wait_for_selector(".slp-left[href]")
+        page.wait_for_selector(".slp-left a[href]")
         assert label.inner_text().startswith("Go on at “")
+
+
+def test_no_link_leads_nowhere_and_keys_are_soon_at_a_chapter_s_text(browser, address):
+    with opened(browser, f"{address}chapters/01_attention/") as page:
+        page.wait_for_selector(".slp-left:not(:empty)")
+        assert page.locator("a:not([href])").count() == 0
+        seen = page.evaluate(
+            """() => [...document.querySelectorAll(
+            "a[href], button, input, select, summary, [tabindex]")].filter((one) =>
+            one.tabIndex >= 0 && one.checkVisibility({ visibilityProperty: true }))
+            .findIndex((one) => one.closest("article"))"""
+        )
+        assert 0 < seen < 40
+
+
+# Of each cell its least contrast, as WCAG counts it: the color over the page's.
+CONTRAST = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const light = (colors) => {
+    for (const color of colors) { canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); }
+    const part = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map(part);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const page = getComputedStyle(document.body).backgroundColor;
+  return [...document.querySelectorAll(".slp-alpha td")].map((cell) => {
+    const { color, backgroundColor } = getComputedStyle(cell);
+    const [ink, paper] = [light([color]), light([page, backgroundColor])];
+    return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+  }).filter((one) => one < 4.5);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colors_of_a_mistake_s_weights_let_their_numbers_be_read(scheme, browser, address):
+    with opened(browser, f"{address}break-it/", color_scheme=scheme) as page:
+        page.evaluate(
+            "document.querySelectorAll('article details').forEach((d) => { d.open = true })"
+        )
+        assert page.locator(".slp-alpha td").count() > 100
+        assert page.evaluate(CONTRAST) == []
+
+
+@pytest.mark.parametrize("name", ["model/", "write/", "break-it/", "hear/", "fingering/"])
+def test_without_javascript_a_live_page_says_so(name, browser, address):
+    with opened(browser, f"{address}{name}", java_script_enabled=False, whole=False) as page:
+        assert page.get_by_text("needs JavaScript, which is off").is_visible()
 
 
 UNNAMED = """() => [...document.querySelectorAll("nav, aside, section[aria-label], [role=region]")]

@@ -106,7 +106,7 @@ def test_an_exercise_that_checks_nothing_says_which_line_does(live, monkeypatch)
     monkeypatch.setattr(
         "exercises.cut", lambda source: "def f(): ...\n\n\ncheck.softmax(f, one_row=True)"
     )
-    monkeypatch.setattr(live, "as_html", lambda chapter, number, outputs: outputs)
+    monkeypatch.setattr(live, "as_html", lambda chapter, number, outputs, _: outputs)
     ended = {"kind": "end", "state": "ok"}
     live.kernels.events = [{"kind": "outputs", "outputs": "<p>7</p>"}, ended]
     line = "its last line is to be check.softmax(f, one_row=True)"
@@ -204,6 +204,16 @@ def test_formulas_and_moving_pictures_of_a_cell_are_shown(live, monkeypatch):
     assert html.count("<math") == 2 and r"$\nope{$" in html
     assert '<img src="data:image/gif;base64,R0lGOD=="' in html
     assert not any(data["text/plain"] in html for data in shown)
+
+
+def test_a_caption_is_of_the_figure_that_the_page_s_own_text_draws(live, monkeypatch):
+    figures = pytest.importorskip("figures")
+    drawn = figures.Figure("1.1", "f", "What the cell draws.", "A box.", 0)
+    monkeypatch.setattr(site, "figures", {"01_one": [drawn]}, raising=False)
+    own = [nbformat.v4.new_output("display_data", {"text/html": "<b>bold</b><svg></svg>"})]
+    assert "What the cell draws" in live.as_html(Chapter(), 0, own, is_built=True)
+    html = live.as_html(Chapter(), 0, own, is_built=False)
+    assert "bold" in html and "What the cell draws" not in html
 
 
 @pytest.mark.slow

@@ -428,6 +428,19 @@ def test_a_script_is_named_and_an_error_without_traceback_is_one():
     assert page_kernels.has_error(made)
 
 
+def test_a_traceback_names_cells_as_a_page_can():
+    made = Collected()
+    made.take(message("execute_input", execution_count=3, code=""))
+    lines = [
+        "\x1b[36mCell\x1b[39m\x1b[36m \x1b[39m\x1b[32mIn[3]\x1b[39m, line 2",
+        "Cell In[2], line 1",
+    ]
+    made.take(message("error", ename="E", evalue="e", traceback=lines))
+    shown = "\n".join(made.outputs[0].traceback)
+    assert "In[" not in shown and "This cell" in shown
+    assert "A cell that ran before, line 1" in shown
+
+
 def test_a_long_traceback_keeps_its_ends():
     def fall(depth):
         return 1 / 0 if not depth else fall(depth - 1)
