@@ -51,7 +51,8 @@ const Reading = {
   const minutes = () => {
     const path = /** @type {HTMLElement | null} */ (chapter.querySelector(".slp-path"));
     if (!path) return stated;
-    const isWhole = path.querySelector("input")?.checked ?? true;
+    const all = path.querySelector("[data-all]");
+    const isWhole = all?.getAttribute("aria-pressed") !== "false";
     return Number(isWhole ? path.dataset.whole : path.dataset.short);
   };
   const headings = [...chapter.querySelectorAll("h2[id], h3[id]")];
@@ -105,5 +106,6 @@ const Reading = {
   );
   addEventListener("resize", soon);
   addEventListener("load", soon);
+  addEventListener("click", soon); // which may have chosen another length
   soon();
 })();

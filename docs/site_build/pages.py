@@ -443,13 +443,16 @@ def path_note(chapter: Chapter, page) -> str:
     if after:
         then = site.summaries[after[0]]
         url = relative(f"chapters/{after[0]}/", page)
-        goes_on = f'; it goes on with <a href="{url}">{then.number} · {then.title}</a>'
-    said = f"<span>{whole} minutes. The {path} leaves this chapter out{goes_on}.</span>"
+        goes_on = f' goes on with <a href="{url}">{then.number} · {then.title}</a>'
+    then = f"; it{goes_on}" if goes_on else ""
+    said = f"<span>{whole} minutes. The {path} leaves this chapter out{then}.</span>"
     if times.short:
         said = (
-            '<label><input type="checkbox"> Show all sections</label> '
-            f"<span>The {path} takes {short_path.rounded(times.short)} minutes of these {whole}"
-            f"{goes_on}.</span>"
+            '<span class="slp-lengths" role="group" aria-label="How much is shown">'
+            f'<button type="button" aria-pressed="true">Short path · '
+            f"{short_path.rounded(times.short)} min</button>"
+            f'<button type="button" aria-pressed="false" data-all>All · {whole} min</button></span>'
+            f" <span>The {path}{goes_on or ' ends here'}.</span>"
         )
     return f'<p class="slp-path" {given}>{said}</p>'
 

@@ -112,7 +112,8 @@ def formula_text(node: ElementTree.Element) -> str:
     if kind in ("msup", "msubsup", "mover", "munderover") and node.get("accent") != "true":
         parts[-1:] = [_raised(parts[-1])]
     if kind in ("mtr", "mtext"):
-        return f" {' '.join(parts)}{node.text or ''} "
+        text = " ".join(parts) + INVISIBLE.sub("", node.text or "")
+        return f" {text} " if text else ""
     if kind == "mo" and (node.text or "").strip() in "=<>≤≥≈+−∈→↦≠∝·×":
         return f" {(node.text or '').strip()} " if node.text else ""
     return INVISIBLE.sub("", node.text or "") + "".join(parts)

@@ -511,17 +511,18 @@ def test_what_the_short_path_leaves_out_is_folded_until_somebody_wants_it(browse
         folds, label = page.locator("details.slp-more").count(), page.locator("#eq-score-unscaled")
         assert folds >= 4 and page.locator(shown).count() == 0 and not label.is_visible()
         hours = page.locator(".slp-path").inner_text()
-        assert re.search(r"takes \d+ minutes of these \d+; it goes on with 2 · ", hours)
+        assert re.match(r"Short path · \d+ min\s*All · \d+ min", hours)
+        assert "The short path goes on with 2 · " in hours
         page.evaluate("location.hash = '#eq-score-unscaled'")
         label.wait_for(state="visible")
         assert page.locator(shown).count() == 1
         assert 0 <= label.bounding_box()["y"] < DESK["height"]
-        page.get_by_label("Show all sections").check()
+        page.get_by_role("button", name="All ·").click()
         assert page.locator(shown).count() == folds
         page.goto(url.replace("01_attention", "02_block"))
-        assert page.get_by_label("Show all sections").is_checked()
+        assert page.get_by_role("button", name="All ·", pressed=True).count() == 1
         assert page.locator(shown).count() == page.locator("details.slp-more").count() > 0
-        page.get_by_label("Show all sections").uncheck()
+        page.get_by_role("button", name="Short path ·").click()
         page.goto(f"{url}#eight-steps-for-one-token")
         assert page.locator(shown).count() == 0
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
