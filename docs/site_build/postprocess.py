@@ -113,7 +113,7 @@ def formula_text(node: ElementTree.Element) -> str:
         parts[-1:] = [_raised(parts[-1])]
     if kind in ("mtr", "mtext"):
         text = " ".join(parts) + INVISIBLE.sub("", node.text or "")
-        return f" {text} " if text else ""
+        return "" if not text.strip() and INVISIBLE.search(node.text or "") else f" {text} "
     if kind == "mo" and (node.text or "").strip() in "=<>≤≥≈+−∈→↦≠∝·×":
         return f" {(node.text or '').strip()} " if node.text else ""
     return INVISIBLE.sub("", node.text or "") + "".join(parts)

@@ -370,7 +370,7 @@ def test_notebooks_run_on_their_own(site):
 def test_search_knows_prose_and_not_outputs(site):
     index = json.loads((site / "search.json").read_text(encoding="utf-8"))
     text = " ".join(row[2] for row in index["sections"])
-    assert "residual stream" in text and "softmax ( mask (" in text
+    assert "residual stream" in text and "softmax(mask(QK⊤/√dk))V" in text.replace(" (", "(")
     assert "slp-text" not in text and "torch.manual_seed(" not in text and "<annotation" not in text
 
 
