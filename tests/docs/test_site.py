@@ -370,7 +370,7 @@ def test_notebooks_run_on_their_own(site):
 def test_search_knows_prose_and_not_outputs(site):
     index = json.loads((site / "search.json").read_text(encoding="utf-8"))
     text = " ".join(row[2] for row in index["sections"])
-    assert "residual stream" in text and "softmax ( mask (" in text
+    assert "residual stream" in text and "softmax(mask(QK⊤/√dk))V" in text.replace(" (", "(")
     assert "slp-text" not in text and "torch.manual_seed(" not in text and "<annotation" not in text
 
 
@@ -506,6 +506,16 @@ TASKS = {
     "how to hide the future": ("chapters/03_one_matrix/#the-mask",),
     "vanishing gradient": ("chapters/02_block/#the-residual-stream",),
     "download notebook": ("#run-it",),
+    "grouped query attention": ("chapters/14_todays_block/#keys-and-values-that-heads-share",),
+    "language model head": ("chapters/05_language_model/#the-head",),
+    "byte pair encoding": ("command-line/#training-data",),
+    "overfitting": ("chapters/12_guitar_tab/#training",),
+    "einsum": ("pytorch/#the-product",),
+    "shape mismatch error": ("pytorch/#a-tensor-and-its-shape",),
+    "mask at inference": ("chapters/06b_cache/#why-the-old-rows-stay-valid",),
+    "why tie weights": ("chapters/05_language_model/#the-head",),
+    "where is dropout applied": ("chapters/02_block/#all-tokens-and-the-package",),
+    "why is my loss nan": ("break-it/",),
 }
 
 
