@@ -3,9 +3,10 @@
 
 import { recognize, reportOn, withNumbers } from "./chapter.js";
 import { destinationsOf } from "./destinations.js";
-import { choose, columnOfText } from "./finder.js";
+import { choose, columnsOfText } from "./finder.js";
 import { Refused, Viewer } from "./viewer.js";
 
+const CALM = /** @type {FocusOptions} */ ({ preventScroll: true, focusVisible: false });
 const KEY = "slp-draft"; // as on all pages
 const SETTLE_EVERY = 25; // pages
 const site = new URL("../..", import.meta.url);
@@ -40,6 +41,14 @@ let book = null;
 let shown = null; // the mark whose place is beside the page
 let opener = null; // what had the focus before
 
+/* The stage takes what the site's header leaves. */
+const below = () => {
+  const height =
+    /** @type {HTMLElement} */ (document.querySelector(".md-header"))?.offsetHeight ?? 0;
+  find("stage").style.setProperty("--b-top", `${height}px`);
+};
+addEventListener("resize", below);
+
 /* --- opening --------------------------------------------------------------------------------- */
 
 const refuse = (text) => {
@@ -53,6 +62,7 @@ async function open(file) {
   shut();
   find("stage").hidden = false;
   document.documentElement.classList.add("slp-book-open");
+  below();
   // Keys of the theme that lead to the next page would lose the file.
   for (const link of document.querySelectorAll("link[rel=prev], link[rel=next]")) link.remove();
   find("says").replaceChildren(`Opening ${file.name} …`);
@@ -61,10 +71,19 @@ async function open(file) {
   try {
     const [{ drafts, figures }, isOpen] = await Promise.all([loadKnown(), viewer.open(file)]);
     if (!isOpen) return;
-    const own = (book = { pages: [], total: viewer.pages.length, destinations: [], drafts, figures, draft: null, marks: [], chosen: [] });
+    const own = (book = {
+      pages: [],
+      total: viewer.pages.length,
+      destinations: [],
+      drafts,
+      figures,
+      draft: null,
+      marks: [],
+      chosen: [],
+    });
     find("page").max = String(own.total);
     find("count").textContent = `of ${own.total}`;
-    find("pages").focus({ preventScroll: true });
+    find("pages").focus(CALM);
     const destinations = destinationsOf(viewer.pdf).catch(() => []);
     const ready = await Promise.race([destinations, new Promise((go) => setTimeout(go, 5000, []))]);
     if (own === book) own.destinations = ready;
@@ -107,7 +126,7 @@ function settle() {
   const { draft } = recognized();
   const before = book.draft;
   book.draft = draft;
-  viewer.column = columnOfText(book.pages);
+  viewer.columns = columnsOfText(book.pages);
   if (viewer.fit === "page") viewer.refit();
   if (draft && draft !== before) keepDraft(draft.key);
   mark(draft !== before);
@@ -129,13 +148,28 @@ function keepDraft(key) {
 function say({ text, missing, chapterPage }) {
   const parts = [make("span", {}, text)];
   if (chapterPage)
-    parts.push(make("button", { type: "button", onclick: () => viewer.goTo(chapterPage) }, `Go to page ${chapterPage}`));
+    parts.push(
+      make(
+        "button",
+        { type: "button", onclick: () => viewer.goTo(chapterPage) },
+        `Go to page ${chapterPage}`,
+      ),
+    );
   if (missing.length && book?.pages.length === book?.total) {
     const list = missing.map(({ number, equation }) =>
-      make("a", { href: addressOf(equation.chapters[0]), target: "slp-chapter", title: equation.title }, number),
+      make(
+        "a",
+        { href: addressOf(equation.chapters[0]), target: "slp-chapter", title: equation.title },
+        number,
+      ),
     );
     const inside = list.flatMap((link, k) => (k ? [", ", link] : [link]));
-    const fold = make("details", {}, make("summary", {}, `Not found: ${missing.length}`), ...inside);
+    const fold = make(
+      "details",
+      {},
+      make("summary", {}, `Not found: ${missing.length}`),
+      ...inside,
+    );
     parts.push(fold);
   }
   const isSame = find("says").textContent === parts.map((part) => part.textContent).join("");
@@ -154,10 +188,24 @@ function entryOf(one) {
     const found = book.figures[`${one.kind}s`][key]?.[number];
     if (!found) return null;
     const name = one.kind === "figure" ? `Figure ${number}` : `Exercise ${number}`;
-    return { number, name, title: found[0].title, places: found.map(({ at }) => at), equation: null };
+    return {
+      number,
+      name,
+      title: found[0].title,
+      places: found.map(({ at }) => at),
+      equation: null,
+    };
   }
   const equation = numbers.get(number);
-  return equation && { number, name: `(${number})`, title: equation.title, places: equation.chapters, equation };
+  return (
+    equation && {
+      number,
+      name: `(${number})`,
+      title: equation.title,
+      places: equation.chapters,
+      equation,
+    }
+  );
 }
 
 /* Markers that are there already stay, so that none goes from under a pointer. */
@@ -187,7 +235,14 @@ function buttonFor(entry, one) {
     "aria-expanded": "false",
     onclick: () => show(book.marks.find((own) => own.button === button)),
   });
-  viewer.place(button, page, one.x - 1, one.y - 0.85 * one.size, one.end + 1, one.y + 0.3 * one.size);
+  viewer.place(
+    button,
+    page,
+    one.x - 1,
+    one.y - 0.85 * one.size,
+    one.end + 1,
+    one.y + 0.3 * one.size,
+  );
   page.marks.append(button);
   return button;
 }
@@ -208,7 +263,11 @@ function show(one, place = 0) {
   if (one.places.length > 1)
     one.places.forEach((_, k) =>
       ways.push(
-        make("button", { type: "button", "aria-pressed": String(k === place), onclick: () => show(one, k) }, `${one.equation ? "Chapter" : "Place"} ${k + 1}`),
+        make(
+          "button",
+          { type: "button", "aria-pressed": String(k === place), onclick: () => show(one, k) },
+          `${one.equation ? "Chapter" : "Place"} ${k + 1}`,
+        ),
       ),
     );
   for (const exercise of exercisesOf(one)) ways.push(exercise);
@@ -219,22 +278,43 @@ function show(one, place = 0) {
   const page = viewer.pages[found.page - 1];
   const top = page.element.offsetTop + found.y * viewer.scale;
   const { scrollTop, clientHeight } = find("pages");
-  if (top < scrollTop + 40 || top > scrollTop + clientHeight - 60 || isFirst) viewer.goTo(found.page, found.y);
+  if (top < scrollTop + 40 || top > scrollTop + clientHeight - 60 || isFirst)
+    viewer.goTo(found.page, found.y);
 }
 
 /* Exercises of the PDF that ask for this equation have markers of their own; ours come from the chapter. */
 function exercisesOf(one) {
   const doc = frameDocument();
-  if (!doc || !one.equation || !find("frame").src.startsWith(addressOf(one.places[0].split("#")[0]))) return [];
+  if (
+    !doc ||
+    !one.equation ||
+    !find("frame").src.startsWith(addressOf(one.places[0].split("#")[0]))
+  )
+    return [];
   return exercisesIn(doc, one.equation.slug);
 }
 const exercisesIn = (doc, slug) => {
   const found = [];
   for (const heading of doc.querySelectorAll("h3[id^=exercise]")) {
-    for (let next = heading.nextElementSibling; next && !next.matches("h2, h3"); next = next.nextElementSibling) {
-      if (![...next.querySelectorAll("a[href*='#eq-']")].some((link) => decodeURIComponent(link.hash) === `#eq-${slug}`)) continue;
+    for (
+      let next = heading.nextElementSibling;
+      next && !next.matches("h2, h3");
+      next = next.nextElementSibling
+    ) {
+      if (
+        ![...next.querySelectorAll("a[href*='#eq-']")].some(
+          (link) => decodeURIComponent(link.hash) === `#eq-${slug}`,
+        )
+      )
+        continue;
       const name = heading.firstChild?.textContent.split(" · ")[0] ?? "Exercise";
-      found.push(make("button", { type: "button", onclick: () => go(new URL(`#${heading.id}`, doc.location.href).href) }, name));
+      found.push(
+        make(
+          "button",
+          { type: "button", onclick: () => go(new URL(`#${heading.id}`, doc.location.href).href) },
+          name,
+        ),
+      );
       break;
     }
   }
@@ -279,7 +359,10 @@ function step(by) {
   const list = book.marks;
   const at = shown ? list.indexOf(shown) : -1;
   const here = viewer.current;
-  const first = by > 0 ? list.findIndex(({ found }) => found.page >= here) : list.findLastIndex(({ found }) => found.page <= here);
+  const first =
+    by > 0
+      ? list.findIndex(({ found }) => found.page >= here)
+      : list.findLastIndex(({ found }) => found.page <= here);
   const next = at < 0 ? first : at + by;
   if (next >= 0 && next < list.length) show(list[next]);
 }
@@ -290,18 +373,23 @@ function tellFrame() {
   const doc = frameDocument();
   if (!doc || !book) return;
   const bySlug = new Map();
-  for (const one of book.marks) if (one.equation && !bySlug.has(one.equation.slug)) bySlug.set(one.equation.slug, one);
+  for (const one of book.marks)
+    if (one.equation && !bySlug.has(one.equation.slug)) bySlug.set(one.equation.slug, one);
   for (const label of doc.querySelectorAll(".eq[id^='eq-']")) {
     const one = bySlug.get(label.id.slice(3));
-    const ways = label.nextElementSibling?.matches(".slp-ways-on") ? label.nextElementSibling : label;
-    let link = ways.parentElement.querySelector(`.slp-in-pdf[data-of="${CSS.escape(label.id)}"]`);
+    const ways = label.nextElementSibling?.matches(".slp-ways-on")
+      ? label.nextElementSibling
+      : label;
+    const own = `.slp-in-pdf[data-of="${CSS.escape(label.id)}"]`;
+    /** @type {HTMLElement | null} */
+    let link = ways.parentElement.querySelector(own);
     if (!one) {
       link?.remove();
       continue;
     }
     if (!link) {
       link = doc.createElement("button");
-      link.type = "button";
+      link.setAttribute("type", "button");
       link.className = "slp-in-pdf";
       link.textContent = "in your PDF";
       link.dataset.of = label.id;
@@ -315,11 +403,22 @@ function tellFrame() {
   if (shown?.equation) {
     const buttons = exercisesIn(doc, shown.equation.slug);
     const texts = [...find("ways").children].map((child) => child.textContent);
-    for (const button of buttons) if (!texts.includes(button.textContent)) find("ways").append(button);
+    for (const button of buttons)
+      if (!texts.includes(button.textContent)) find("ways").append(button);
   }
-  if (!doc.querySelector(".slp-cell") && !find("ways").querySelector(".b-still") && doc.querySelector(".slp-chapter"))
+  if (
+    !doc.querySelector(".slp-cell") &&
+    !find("ways").querySelector(".b-still") &&
+    doc.querySelector(".slp-chapter")
+  )
     find("ways").append(
-      make("span", { class: "b-still slp-quiet" }, "Its cells run under ", make("a", { href: addressOf("#read-it"), target: "slp-chapter" }, "mkdocs serve"), "."),
+      make(
+        "span",
+        { class: "b-still slp-quiet" },
+        "Its cells run under ",
+        make("a", { href: addressOf("#read-it"), target: "slp-chapter" }, "mkdocs serve"),
+        ".",
+      ),
     );
 }
 
@@ -330,7 +429,7 @@ function flash(button) {
 
 find("frame").addEventListener("load", () => {
   const doc = frameDocument();
-  if (!doc || !doc.querySelector("article")) return;
+  if (!doc?.querySelector("article")) return;
   doc.addEventListener("keydown", onKey);
   doc.addEventListener("slp:replaced", tellFrame);
   tellFrame();
@@ -374,8 +473,12 @@ find("draft").addEventListener("change", () => {
 });
 find("search").addEventListener("submit", (event) => {
   event.preventDefault();
-  const found = viewer.search(find("words").value, event.submitter?.dataset.step ?? 1);
-  find("hits").textContent = !found ? "" : found.count ? `${found.at} of ${found.count}` : "not found";
+  const found = viewer.search(find("words").value);
+  find("hits").textContent = !found
+    ? ""
+    : found.count
+      ? `${found.at} of ${found.count}`
+      : "not found";
 });
 
 for (const kind of ["dragenter", "dragover"])

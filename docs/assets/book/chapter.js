@@ -13,7 +13,9 @@
  */
 
 const MONTHS =
-  "January February March April May June July August September October November December".split(" ");
+  "January February March April May June July August September October November December".split(
+    " ",
+  );
 const DATE = new RegExp(`(${MONTHS.join("|")})\\s+(?:\\d{1,2},?\\s+)?(20\\d\\d)`);
 const BOOK = "speechandlanguageprocessing";
 const AGREE = 0.6; // of the numbers of both, how many are in both
@@ -46,11 +48,10 @@ const lettersOf = (text) => text.toLowerCase().replace(/[^a-z]/g, "");
 export function readFirstPage(text, drafts) {
   const lines = text.split("\n").slice(0, 40);
   const date = DATE.exec(lines.join(" "));
-  const month = date
-    ? `${date[2]}-${String(MONTHS.indexOf(date[1]) + 1).padStart(2, "0")}`
-    : "";
+  const month = date ? `${date[2]}-${String(MONTHS.indexOf(date[1]) + 1).padStart(2, "0")}` : "";
   const spaced = /c\s*h\s*a\s*p\s*t\s*e\s*r\s*(\d{1,2})\b/i.exec(lines.join("\n"));
-  const heading = spaced?.[1] ?? lines.map((line) => /^\s*(\d{1,2})\s*$/.exec(line)?.[1]).find(Boolean);
+  const heading =
+    spaced?.[1] ?? lines.map((line) => /^\s*(\d{1,2})\s*$/.exec(line)?.[1]).find(Boolean);
   const titles = new Set();
   for (const [k, line] of lines.entries()) {
     const own = lettersOf(line).replace(/^chapter/, "");
@@ -58,9 +59,13 @@ export function readFirstPage(text, drafts) {
     titles.add(own + lettersOf(lines[k + 1] ?? ""));
   }
   // A chapter's number may stand before its title, on the same line.
-  const numbered = lines.map((line) => /^\s*(\d{1,2})\s+([A-Z].*)$/.exec(line)).filter((one) => one !== null);
+  const numbered = lines
+    .map((line) => /^\s*(\d{1,2})\s+([A-Z].*)$/.exec(line))
+    .filter((one) => one !== null);
   const number = (/** @type {DraftInfo} */ draft) =>
-    heading ?? numbered.find((one) => lettersOf(draft.title).startsWith(lettersOf(one[2])))?.[1] ?? "";
+    heading ??
+    numbered.find((one) => lettersOf(draft.title).startsWith(lettersOf(one[2])))?.[1] ??
+    "";
   const found = drafts.filter((draft) => titles.has(lettersOf(draft.title)));
   return {
     title: found.length > 0,
@@ -148,15 +153,21 @@ export function reportOn({ pages, total, chosen, recognized, drafts }) {
   /** @type {Report} */
   const report = { text: "", missing: [], chapterPage: 0 };
   if (draft) {
-    const here = new Set(isWhole ? [draft.number] : [...numbers].map((number) => number.split(".")[0]));
-    if (!draft.numbers.size || ![...draft.numbers.keys()].some((number) => here.has(number.split(".")[0])))
+    const here = new Set(
+      isWhole ? [draft.number] : [...numbers].map((number) => number.split(".")[0]),
+    );
+    if (
+      !draft.numbers.size ||
+      ![...draft.numbers.keys()].some((number) => here.has(number.split(".")[0]))
+    )
       here.add(draft.number);
     const own = [...draft.numbers].filter(([number]) => here.has(number.split(".")[0]));
     report.missing = own
       .filter(([number]) => !numbers.has(number))
       .map(([number, equation]) => ({ number, equation }));
     const found = own.length - report.missing.length;
-    const known = how === "choice" ? "your choice" : how === "numbers" ? "by its numbers" : "by its first page";
+    const known =
+      how === "choice" ? "your choice" : how === "numbers" ? "by its numbers" : "by its first page";
     report.text = `${found} of ${some(own.length, "equation")} found · ${draft.name} (${known})`;
     if (isWhole) {
       const first = chosen.find((one) => one.chapter === draft.number && one.kind === "equation");

@@ -21,10 +21,12 @@
 const CHAPTER = "((?:[IVX]{1,4}\\.)?(?:\\d{1,2}|[A-Z]))";
 /* A point that was set in mathematics may arrive as a colon, from a font without names of letters. */
 const NUMBER = new RegExp(`\\(\\s?${CHAPTER}\\s?[.:]\\s?(\\d{1,3})([a-h]?)\\s?\\)`, "g");
-const CAPTION = new RegExp(`^(?:Figure|Fig\\.|FIGURE|FIG\\.)\\s?${CHAPTER}\\s?[.:]\\s?(\\d{1,3})(?![\\d])`);
+const CAPTION = new RegExp(
+  `^(?:Figure|Fig\\.|FIGURE|FIG\\.)\\s?${CHAPTER}\\s?[.:]\\s?(\\d{1,3})(?![\\d])`,
+);
 const EXERCISE = /^(\d{1,2})\.(\d{1,3})\.?(?=\s|$)/;
 const EXERCISES = /^(?:\d+(?:\.\d+)?\s+)?(?:Exercises?|Problems?)$/i;
-const UNNAMED = /[\u0000-\u0008\u000e-\u001f\ufffd\ue000-\uf8ff]/g;
+const UNNAMED = /[\p{Cc}\p{Co}\ufffd]/gu;
 
 /** Sizes of type by which a piece is free of its neighbor. */
 const FREE = 1.2;
@@ -38,20 +40,6 @@ const MAX_IN_CHAIN = 1500;
 const median = (values) => {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted.length ? sorted[sorted.length >> 1] : 0;
-};
-
-/** The value that most of a list have. @param {number[]} values @param {number} step */
-const mode = (values, step) => {
-  const counts = new Map();
-  let best = 0,
-    most = 0;
-  for (const value of values) {
-    const key = Math.round(value / step),
-      count = (counts.get(key) ?? 0) + 1;
-    counts.set(key, count);
-    if (count > most) [best, most] = [key * step, count];
-  }
-  return best;
 };
 
 /**
@@ -81,7 +69,8 @@ export function linesOf(items, view) {
   const lines = [];
   for (const piece of pieces) {
     const line = lines.at(-1);
-    if (line && Math.abs(line.y - piece.y) < 0.15 * Math.max(piece.size, 4)) line.pieces.push(piece);
+    if (line && Math.abs(line.y - piece.y) < 0.15 * Math.max(piece.size, 4))
+      line.pieces.push(piece);
     else lines.push({ y: piece.y, size: piece.size, text: "", letters: [], pieces: [piece] });
   }
   for (const line of lines) {
@@ -172,8 +161,23 @@ export function readPage(items, view, { page, width, height, inExercises = false
   const prose = runs.filter(({ text }) => text.length > 24 && wordsIn(text) >= 3);
   /** @type {Found[]} */
   const found = [];
-  const plain = { suffix: "", kind: "", weight: 0, left: 0, right: 0, before: 0, after: 0, words: 0,
-    blank: 0, isFull: true, isFirst: false, isLast: false, isSure: false, isCell: false, column: 0 }; // biome-ignore format: a list
+  const plain = {
+    suffix: "",
+    kind: "",
+    weight: 0,
+    left: 0,
+    right: 0,
+    before: 0,
+    after: 0,
+    words: 0,
+    blank: 0,
+    isFull: true,
+    isFirst: false,
+    isLast: false,
+    isSure: false,
+    isCell: false,
+    column: 0,
+  };
   let isInExercises = inExercises;
   for (const line of lines) {
     const lineRuns = runsOf(line);
@@ -187,7 +191,9 @@ export function readPage(items, view, { page, width, height, inExercises = false
       // What stands beside it at the same height, on whichever line: parts of a formula do.
       const beside = pieces.filter(
         (one) =>
-          one.y - 0.8 * one.size < line.y + 0.2 * size && one.y > line.y - 0.8 * size && one !== item,
+          one.y - 0.8 * one.size < line.y + 0.2 * size &&
+          one.y > line.y - 0.8 * size &&
+          one !== item,
       );
       const before = beside.filter((one) => one.end <= x + 1).map((one) => one.end);
       const after = beside.filter((one) => one.x >= end - 1).map((one) => one.x);
@@ -236,9 +242,22 @@ export function readPage(items, view, { page, width, height, inExercises = false
       const end = line.letters[run.first + match[0].length - 1].end;
       const blank = next && !next.item ? (next.end - next.x) / item.size : 0;
       const isBlock = startsBlock(lines, line, run, body);
-      const place = { page, chapter: match[1], index: Number(match[2]), x: run.x, end, y: line.y, size: item.size };
+      const place = {
+        page,
+        chapter: match[1],
+        index: Number(match[2]),
+        x: run.x,
+        end,
+        y: line.y,
+        size: item.size,
+      };
       if (exercise) {
-        found.push({ ...plain, ...place, kind: "exercise", weight: item.font !== bodyFont ? 2 : 1 });
+        found.push({
+          ...plain,
+          ...place,
+          kind: "exercise",
+          weight: item.font !== bodyFont ? 2 : 1,
+        });
         continue;
       }
       let weight = 0;
@@ -247,7 +266,8 @@ export function readPage(items, view, { page, width, height, inExercises = false
       const ended = /^\s?[:.]\s+\S|^\s?[:.]$|^$/.test(rest);
       if (ended && isBlock) weight += 1;
       if (/^\s?:/.test(rest) && isBlock) weight += 1;
-      if (blank > 0.6 && blank > 1.7 * blankOf(line, run.first, run.first + run.text.length)) weight += 1;
+      if (blank > 0.6 && blank > 1.7 * blankOf(line, run.first, run.first + run.text.length))
+        weight += 1;
       if (/^\s?[),;]/.test(rest) || (item.font === bodyFont && !isBlock)) weight = 0; // no caption goes on so
       found.push({ ...plain, ...place, kind: weight >= 1 ? "figure" : "cited figure", weight });
     }
@@ -280,8 +300,10 @@ const isCell = (one, found, runs) => {
     Math.abs(other.y - one.y) < 1.9 * one.size &&
     Math.min(Math.abs(other.x - one.x), Math.abs(other.end - one.end)) < SAME_EDGE * one.size;
   const rows = found.filter((other) => !other.kind && !other.isFirst && isBelow(other));
-  if (rows.some((other) => other.chapter !== one.chapter || Math.abs(other.index - one.index) > 1)) return true;
-  const others = runs.filter((run) =>
+  if (rows.some((other) => other.chapter !== one.chapter || Math.abs(other.index - one.index) > 1))
+    return true;
+  const others = runs.filter(
+    (run) =>
       run.text.length < 16 && run.size > 0.85 * one.size && isBelow(run) && !run.text.match(NUMBER),
   );
   return others.some((run) => !run.isFirst);
@@ -393,8 +415,15 @@ function rising(list) {
     list.sort((one, other) => other.weight - one.weight);
     list.length = MAX_IN_CHAIN;
   }
-  list.sort((one, other) => one.page - other.page || columnOf(one) - columnOf(other) || one.y - other.y || one.x - other.x);
-  const rank = (/** @type {Found} */ one) => one.index + (one.suffix ? one.suffix.charCodeAt(0) - 96 : 0) / 100;
+  list.sort(
+    (one, other) =>
+      one.page - other.page ||
+      columnOf(one) - columnOf(other) ||
+      one.y - other.y ||
+      one.x - other.x,
+  );
+  const rank = (/** @type {Found} */ one) =>
+    one.index + (one.suffix ? one.suffix.charCodeAt(0) - 96 : 0) / 100;
   const sums = list.map((one) => one.weight),
     previous = list.map(() => -1);
   let best = -1;
@@ -446,7 +475,11 @@ export function choose(pages, destinations = []) {
           numbersStart: leftEdges(page.page),
         });
       }
-      const kind = one.kind.includes("figure") ? "figure" : one.kind === "exercise" ? "exercise" : "equation";
+      const kind = one.kind.includes("figure")
+        ? "figure"
+        : one.kind === "exercise"
+          ? "exercise"
+          : "equation";
       const there = known.get(`${page.page} ${kind} ${one.chapter}.${one.index}`);
       one.isSure = Boolean(there && isAt(one, there, kind));
       if (one.isSure) {
@@ -487,7 +520,9 @@ const isAt = (one, there, kind) =>
 /** Where columns of prose begin, from left to right. @param {number[]} lefts @param {PageText} page */
 const columnsOf = (lefts, page) => {
   const starts = [...lefts].sort((one, other) => one - other);
-  return starts.filter((left, k) => k && left - starts[0] > 0.25 * page.width && left - starts[k - 1] > 4 * page.size);
+  return starts.filter(
+    (left, k) => k && left - starts[0] > 0.25 * page.width && left - starts[k - 1] > 4 * page.size,
+  );
 };
 
 /**
@@ -498,20 +533,23 @@ const columnsOf = (lefts, page) => {
  */
 function judge(one, { rights, lefts, columns, numbersEnd, numbersStart }) {
   if (!one.isFull) return ["cited", 0];
-  const near = (/** @type {number} */ at, /** @type {number} */ edge) => Math.abs(at - edge) < SAME_EDGE * one.size;
+  const near = (/** @type {number} */ at, /** @type {number} */ edge) =>
+    Math.abs(at - edge) < SAME_EDGE * one.size;
   const isAtRight = rights.some((edge) => near(one.end, edge));
   // To the right there is nothing, or another column, or a note in the margin.
   const isClear = one.isLast || (one.after > 0.8 && (isAtRight || one.after > 2 * FREE));
   const isProse = one.words >= 4 && one.before < 2 * FREE;
   // Where there are words, it is the widest blank; between letters of formulas all may be wide.
-  const isApart = one.before > Math.max(CLOSE, 1.6 * one.blank) || (one.words < 3 && one.before > 0.7);
+  const isApart =
+    one.before > Math.max(CLOSE, 1.6 * one.blank) || (one.words < 3 && one.before > 0.7);
   if (one.isCell) return ["cited", 0];
   if (isClear && isAtRight) {
     if (one.before > FREE && !isProse) return ["equation", 3];
     if (isApart && !isProse) return ["equation", 1];
   }
   const isNumberEdge =
-    numbersEnd.some(({ at }) => near(one.end, at)) || numbersStart.some(({ at }) => near(one.x, at));
+    numbersEnd.some(({ at }) => near(one.end, at)) ||
+    numbersStart.some(({ at }) => near(one.x, at));
   if (isClear && isNumberEdge && one.before > FREE && !isProse) return ["equation", 2];
   if (isClear && numbersEnd.some(({ at }) => near(one.end, at)) && isApart && !isProse)
     return ["equation", 1];
@@ -519,21 +557,38 @@ function judge(one, { rights, lefts, columns, numbersEnd, numbersStart }) {
   const isFirst = one.isFirst || columns.some((left) => near(one.x, left) && one.before > 0.8);
   const isAtLeft = lefts.some((edge) => Math.abs(one.x - edge) < 2.5 * one.size);
   const isWide = one.after > Math.max(CLOSE, 1.7 * one.blank);
-  if (isFirst && (isAtLeft || numbersStart.some(({ at }) => near(one.x, at))) && (isWide || one.isLast)) {
+  if (
+    isFirst &&
+    (isAtLeft || numbersStart.some(({ at }) => near(one.x, at))) &&
+    (isWide || one.isLast)
+  ) {
     if (one.after > FREE) return ["equation", one.isLast ? 1 : 2];
     return ["example", one.after > 0.7 ? 2 : 1];
   }
   return ["cited", 0];
 }
 
-/** The size of type of most of a document. @param {PageText[]} pages */
-export const bodySize = (pages) => mode(pages.map(({ size }) => size), 0.1);
-
-/** Where prose begins and ends on most pages: what a narrow screen has to show. @param {PageText[]} pages */
-export function columnOfText(pages) {
-  const starts = pages.flatMap((page) => page.starts),
-    ends = pages.flatMap((page) => [...page.ends, ...page.found.filter((one) => one.kind === "equation").map((one) => one.end)]);
-  if (starts.length < 10) return null;
-  const sorted = [starts, ends].map((list) => list.sort((one, other) => one - other));
-  return { start: sorted[0][Math.floor(0.02 * starts.length)], end: sorted[1][Math.ceil(0.98 * ends.length) - 1] };
+/**
+ * Where prose begins and ends on pages of either side: what a narrow screen has to show.
+ * @param {PageText[]} pages
+ * @returns {{ start: number, end: number }[] | null} of even and of odd pages
+ */
+export function columnsOfText(pages) {
+  const sides = [0, 1].map((side) => {
+    const own = pages.filter(({ page }) => page % 2 === side);
+    const starts = own.flatMap((page) => page.starts).sort((one, other) => one - other),
+      ends = own
+        .flatMap(({ ends, found }) => [
+          ...ends,
+          ...found.filter(({ kind }) => kind === "equation").map(({ end }) => end),
+        ])
+        .sort((one, other) => one - other);
+    if (starts.length < 10) return null;
+    return {
+      start: starts[Math.floor(0.02 * starts.length)],
+      end: ends[Math.ceil(0.98 * ends.length) - 1],
+    };
+  });
+  const known = sides.find((side) => side);
+  return known ? sides.map((side) => side ?? known) : null;
 }

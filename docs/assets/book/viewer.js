@@ -29,7 +29,10 @@ const load = () =>
 const within = (promise, ms = PATIENCE_MS) => {
   let timer = 0;
   const late = new Promise((_, fail) => {
-    timer = setTimeout(() => fail(new Refused("This PDF keeps its reader busy without an end.")), ms);
+    timer = setTimeout(
+      () => fail(new Refused("This PDF keeps its reader busy without an end.")),
+      ms,
+    );
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 };
@@ -44,7 +47,8 @@ export class Viewer {
     this.pages = [];
     this.scale = 1;
     this.fit = "page";
-    this.column = null; // where the text of most pages begins and ends
+    /** @type {{ start: number, end: number }[] | null} */
+    this.columns = null; // where the text of even and of odd pages begins and ends
     this.observer = new IntersectionObserver((entries) => this.#seen(entries), {
       root: box,
       rootMargin: "60% 0px",
@@ -65,7 +69,9 @@ export class Viewer {
     if (!start.includes("%PDF-")) throw new Refused(`${file.name} is not a PDF.`);
     const pdfjs = (this.pdfjs = await load());
     const opening = (this.opening = Symbol());
-    this.thread = new Worker(new URL("pdfjs/pdf.worker.min.mjs", import.meta.url), { type: "module" });
+    this.thread = new Worker(new URL("pdfjs/pdf.worker.min.mjs", import.meta.url), {
+      type: "module",
+    });
     const worker = new pdfjs.PDFWorker({ port: this.thread });
     this.task = pdfjs.getDocument({
       data,
@@ -106,7 +112,7 @@ export class Viewer {
     this.task?.destroy().catch(() => {});
     const { thread } = this;
     setTimeout(() => thread?.terminate(), 500); // a thread that hangs would not end by itself
-    this.task = this.pdf = this.thread = this.column = null;
+    this.task = this.pdf = this.thread = this.columns = null;
     this.pages = [];
     this.queue = [];
     this.box.replaceChildren();
@@ -130,8 +136,10 @@ export class Viewer {
       return { number: at + 1, element, marks, width, height, drawn: 0, canvas: null, text: "" };
     });
     this.box.replaceChildren(...this.pages.map(({ element }) => element));
+    for (const page of this.pages) this.#size(page);
     this.box.scrollTop = 0;
     this.refit(true);
+    this.box.scrollTop = 0;
     for (const { element } of this.pages) this.observer.observe(element);
   }
 
@@ -157,8 +165,14 @@ export class Viewer {
       } catch {
         if (opening !== this.opening) return;
         page.isDamaged = true;
-        if (++skipped > MAX_SKIPPED) throw new Refused("Too many pages of this PDF cannot be read.");
-        read = readPage([], [1, 0, 0, 1, 0, 0], { page: page.number, width: 1, height: 1, inExercises });
+        if (++skipped > MAX_SKIPPED)
+          throw new Refused("Too many pages of this PDF cannot be read.");
+        read = readPage([], [1, 0, 0, 1, 0, 0], {
+          page: page.number,
+          width: 1,
+          height: 1,
+          inExercises,
+        });
       }
       if (opening !== this.opening) return;
       inExercises = read.inExercises;
@@ -219,7 +233,9 @@ export class Viewer {
     for (;;) {
       const middle = this.box.scrollTop + this.box.clientHeight / 2;
       const away = ({ element }) => Math.abs(element.offsetTop + element.offsetHeight / 2 - middle);
-      const waiting = this.pages.filter((page) => page.isSeen && page.drawn !== this.scale && !page.isUndrawn);
+      const waiting = this.pages.filter(
+        (page) => page.isSeen && page.drawn !== this.scale && !page.isUndrawn,
+      );
       const [page] = waiting.sort((one, other) => away(one) - away(other));
       if (!page) return;
       const { opening } = this;
@@ -265,7 +281,11 @@ export class Viewer {
     const { items, isCut } = await within(this.#itemsOf(proxy));
     if (!isCut && page.layerBox === layerBox) {
       const content = await within(proxy.getTextContent());
-      page.layer = new pdfjs.TextLayer({ textContentSource: content, container: layerBox, viewport: plain });
+      page.layer = new pdfjs.TextLayer({
+        textContentSource: content,
+        container: layerBox,
+        viewport: plain,
+      });
       if (items.length) await within(page.layer.render());
     }
     await this.#link(page, proxy, plain);
@@ -282,7 +302,14 @@ export class Viewer {
       if (!url && !one.dest) continue;
       const [x1, y1, x2, y2] = view.convertToViewportRectangle(one.rect);
       const link = document.createElement("a");
-      this.place(link, page, Math.min(x1, x2), Math.min(y1, y2), Math.max(x1, x2), Math.max(y1, y2));
+      this.place(
+        link,
+        page,
+        Math.min(x1, x2),
+        Math.min(y1, y2),
+        Math.max(x1, x2),
+        Math.max(y1, y2),
+      );
       link.tabIndex = -1; // there are hundreds, and each place has its number in the text
       link.href = url || "#";
       link.setAttribute("aria-label", url || "A place in this PDF");
@@ -303,7 +330,8 @@ export class Viewer {
   async #follow(dest) {
     const target = typeof dest === "string" ? await this.pdf.getDestination(dest) : dest;
     if (!Array.isArray(target)) return;
-    const number = typeof target[0] === "number" ? target[0] : await this.pdf.getPageIndex(target[0]);
+    const number =
+      typeof target[0] === "number" ? target[0] : await this.pdf.getPageIndex(target[0]);
     const page = this.pages[number];
     if (!page) return;
     const [, , , left, top] = [null, null, null, target[2], target[3]];
@@ -361,7 +389,8 @@ export class Viewer {
     this.scale = scale;
     this.box.style.setProperty("--total-scale-factor", String(scale));
     for (const page of this.pages) this.#size(page);
-    this.box.scrollTop = held.element.offsetTop + share * held.height * scale - this.box.clientHeight / 2;
+    this.box.scrollTop =
+      held.element.offsetTop + share * held.height * scale - this.box.clientHeight / 2;
     this.#drawSoon();
     this.onPage(this.current);
   }
@@ -377,11 +406,18 @@ export class Viewer {
     if (!first || (!this.fit && !isNew) || !this.box.clientWidth) return;
     const room = this.box.clientWidth - 2 * GAP;
     const whole = Math.min(1.5, room / first.width);
-    const text = this.column ? room / (this.column.end - this.column.start + 12) : whole;
-    const isText = this.column && (this.fit === "text" || (this.fit === "page" && whole < 0.95));
+    const { columns } = this;
+    const text = room / (Math.max(...(columns ?? []).map(({ start, end }) => end - start)) + 12);
+    const isText = columns && (this.fit === "text" || (this.fit === "page" && whole < 0.95));
     const scale = isText ? Math.min(1.5, Math.max(whole, text)) : whole;
     if (Math.abs(scale - this.scale) > 0.002 || isNew) this.setScale(scale);
-    if (isText) this.box.scrollLeft = Math.max(0, this.column.start * this.scale - 6);
+    // Columns of text stand below each other, though the margins of left and right pages differ.
+    const start = isText ? Math.max(...columns.map((column) => column.start)) : 0;
+    for (const { element, number } of this.pages) {
+      const shift = isText ? (start - columns[number % 2].start) * this.scale : 0;
+      element.style.marginLeft = isText ? `${shift}px` : "";
+    }
+    if (isText) this.box.scrollLeft = Math.max(0, start * this.scale - 6 * this.scale);
   }
 
   /* --- search ---------------------------------------------------------------------------------- */
@@ -397,14 +433,19 @@ export class Viewer {
       return null;
     }
     const pattern = new RegExp(
-      text.split(" ").map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("(?:-?\\s+|\\s*)"),
+      text
+        .split(" ")
+        .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+        .join("(?:-?\\s+|\\s*)"),
       "gi",
     );
     if (isNew) {
       this.pattern = pattern;
-      this.hits = this.pages.flatMap((page) => [...page.text.matchAll(pattern)].slice(0, 500).map(() => page.number));
+      this.hits = this.pages.flatMap((page) =>
+        [...page.text.matchAll(pattern)].slice(0, 500).map(() => page.number),
+      );
       const from = this.hits.findIndex((number) => number >= this.current);
-      this.at = from < 0 ? 0 : from;
+      this.at = Math.max(from, 0);
     } else if (this.hits.length) this.at = (this.at + step + this.hits.length) % this.hits.length;
     if (this.hits.length) {
       this.goTo(this.hits[this.at]);
@@ -446,7 +487,8 @@ export class Viewer {
           if (own.length - 1 !== this.wantsHit) continue;
           const { top, bottom } = range.getBoundingClientRect();
           const box = this.box.getBoundingClientRect();
-          if (top < box.top || bottom > box.bottom) this.box.scrollTop += top - box.top - box.height / 3;
+          if (top < box.top || bottom > box.bottom)
+            this.box.scrollTop += top - box.top - box.height / 3;
           this.wantsHit = null;
         }
       }
