@@ -21,7 +21,8 @@ def types(session: nox.Session) -> None:
     session.install(".[test]", "basedpyright")
     session.run("mypy", *session.posargs)
     session.chdir(session.create_tmp())
-    session.run("basedpyright", "--verifytypes", "slp_transformer", "--ignoreexternal")
+    for package in ("slp_transformer", "slp_guitar"):
+        session.run("basedpyright", "--verifytypes", package, "--ignoreexternal")
 
 
 @nox.session

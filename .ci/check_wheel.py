@@ -44,7 +44,7 @@ def check_files(wheel: Path) -> None:
     """Exit with a sentence if the wheel has more or fewer files than the package."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    packaged = tracked_files("slp_transformer")
+    packaged = tracked_files("slp_transformer") | tracked_files("slp_guitar")
     missing, extra = packaged - names, names - packaged
     if missing or extra:
         sys.exit(f"{wheel.name}: missing {sorted(missing)}, not in the package {sorted(extra)}")

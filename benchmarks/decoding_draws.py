@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import torch
 
-from slp_transformer import TransformerConfig, TransformerLM, generate, guitar
+import slp_guitar as guitar
+from slp_transformer import TransformerConfig, TransformerLM, generate
 from slp_transformer.training import train
 
 WAYS: dict[str, dict[str, float]] = {

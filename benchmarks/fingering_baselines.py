@@ -5,9 +5,9 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from slp_transformer.guitar.fingering.grips import Grip, find_grips_or_placements, find_placements
-from slp_transformer.guitar.fingering.passages import FingeringMetrics, sum_metrics
-from slp_transformer.guitar.fretboard import MAX_SPAN, Note, Tuning
+from slp_guitar.fingering.grips import Grip, find_grips_or_placements, find_placements
+from slp_guitar.fingering.passages import FingeringMetrics, sum_metrics
+from slp_guitar.fretboard import MAX_SPAN, Note, Tuning
 
 
 def random_legal(

@@ -25,19 +25,19 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from slp_transformer.guitar.fingering.fingering_pieces import COSTS_WITH_MODEL
-from slp_transformer.guitar.fingering.fitted_costs import FittedCosts, load_weights
-from slp_transformer.guitar.fingering.grips import Grip, find_grips_or_placements
-from slp_transformer.guitar.fingering.hand_model import HandEnsemble, load_hand_ensemble
-from slp_transformer.guitar.fingering.lattice import FingeringLattice
-from slp_transformer.guitar.fingering.passages import (
+from slp_guitar.fingering.fingering_pieces import COSTS_WITH_MODEL
+from slp_guitar.fingering.fitted_costs import FittedCosts, load_weights
+from slp_guitar.fingering.grips import Grip, find_grips_or_placements
+from slp_guitar.fingering.hand_model import HandEnsemble, load_hand_ensemble
+from slp_guitar.fingering.lattice import FingeringLattice
+from slp_guitar.fingering.passages import (
     FingeringMetrics,
     Passage,
     compare_fingerings,
     read_passages_jsonl,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.questions import (
+from slp_guitar.fingering.questions import (
     find_repeats,
     rank_questions,
     spread_answers,

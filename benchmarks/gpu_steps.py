@@ -293,8 +293,8 @@ def step_shakespeare(asked: argparse.Namespace, result: Result) -> None:
 
 def step_guitar(asked: argparse.Namespace, result: Result) -> None:
     """The preset `guitar-gpu` to its end."""
+    from slp_guitar import prepare_tab_dataset
     from slp_transformer.data.dataset import Dataset
-    from slp_transformer.guitar import prepare_tab_dataset
 
     if asked.tabs is None:
         raise Skipped("no --tabs was given")

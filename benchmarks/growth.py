@@ -31,8 +31,8 @@ import torch
 from timing import keep
 from torch import nn
 
-from slp_transformer.guitar import make_practice_corpus, write_tab
-from slp_transformer.guitar.tab import Tab
+from slp_guitar import make_practice_corpus, write_tab
+from slp_guitar.tab import Tab
 
 STAGES = ["prepare", "tokenizers", "train", "PyTorch loop", "evaluate", "resume", "generate"]
 SIZES = {"--num-blocks": 1, "--model-dim": 32, "--num-heads": 4, "--context-length": 128}

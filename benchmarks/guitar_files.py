@@ -20,9 +20,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from slp_transformer.guitar.formats.registry import FORMATS, read_any_tab_file
-from slp_transformer.guitar.playing_order import find_playing_order
-from slp_transformer.guitar.tab import ReadProblem, Tab
+from slp_guitar.formats.registry import FORMATS, read_any_tab_file
+from slp_guitar.playing_order import find_playing_order
+from slp_guitar.tab import ReadProblem, Tab
 
 ALPHATAB = Path(__file__).parents[1] / "docs" / "assets" / "alphatab" / "alphaTab.min.js"
 SUFFIXES = {  # that alphaTab reads as well

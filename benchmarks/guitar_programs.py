@@ -20,13 +20,13 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from slp_transformer.guitar.formats.notation import with_durations_filled
-from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
-from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Tuning
-from slp_transformer.guitar.playing_order import expand_repeats
-from slp_transformer.guitar.practice import make_practice_studies
-from slp_transformer.guitar.tab import Tab
-from slp_transformer.guitar.timing import bar_start_steps
+from slp_guitar.formats.notation import with_durations_filled
+from slp_guitar.formats.registry import read_any_tab_file, write_tab
+from slp_guitar.fretboard import DADGAD, DROP_D, STANDARD, Tuning
+from slp_guitar.playing_order import expand_repeats
+from slp_guitar.practice import make_practice_studies
+from slp_guitar.tab import Tab
+from slp_guitar.timing import bar_start_steps
 
 ALPHATAB = Path(__file__).parents[1] / "docs" / "assets" / "alphatab" / "alphaTab.min.js"
 EXPORT = """

@@ -31,9 +31,9 @@ from pathlib import Path
 import mido
 import torch
 
-from slp_transformer.guitar.ascii_reader import read_tab_folder
-from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.tab import Tab
+from slp_guitar.ascii_reader import read_tab_folder
+from slp_guitar.fretboard import Tuning
+from slp_guitar.tab import Tab
 
 Columns = list[list[int]]
 

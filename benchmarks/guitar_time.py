@@ -20,10 +20,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from slp_transformer.guitar.ascii_reader import read_tab_file
-from slp_transformer.guitar.tab import Tab
-from slp_transformer.guitar.text_time import infer_timing
-from slp_transformer.guitar.timing import bar_start_steps
+from slp_guitar.ascii_reader import read_tab_file
+from slp_guitar.tab import Tab
+from slp_guitar.text_time import infer_timing
+from slp_guitar.timing import bar_start_steps
 
 FACTORS = [Fraction(*each) for each in ((1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (3, 2), (2, 3))]
 COLUMNS_PER_QUARTER = (1, 2, 3, 4, 6, 8, 12)

@@ -24,24 +24,24 @@ from statistics import fmean, pstdev
 
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
-from slp_transformer.guitar.fingering.grips import (
+from slp_guitar.fingering.grips import (
     Grip,
     UnplayableError,
     find_playable_grips,
     place_on_lowest_frets,
 )
-from slp_transformer.guitar.fingering.hand_model import HandEnsemble
-from slp_transformer.guitar.fingering.hand_training import make_hand_trainer
-from slp_transformer.guitar.fingering.passages import (
+from slp_guitar.fingering.hand_model import HandEnsemble
+from slp_guitar.fingering.hand_training import make_hand_trainer
+from slp_guitar.fingering.passages import (
     FingeringMetrics,
     Passage,
     compare_fingerings,
     passage_from_tab,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
-from slp_transformer.guitar.guitarset import read_guitarset_tabs
-from slp_transformer.guitar.tab import Tab
+from slp_guitar.fingering.viterbi import find_cheapest_fingering
+from slp_guitar.guitarset import read_guitarset_tabs
+from slp_guitar.tab import Tab
 
 Way = Callable[[Passage], Sequence[Grip]]
 VITERBI = "hand-position Viterbi"

@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from slp_transformer.guitar.fingering.hand_model import HandEnsemble, load_hand_ensemble
-from slp_transformer.guitar.fingering.hand_training import make_hand_trainer
-from slp_transformer.guitar.fingering.passages import (
+from slp_guitar.fingering.hand_model import HandEnsemble, load_hand_ensemble
+from slp_guitar.fingering.hand_training import make_hand_trainer
+from slp_guitar.fingering.passages import (
     FingeringMetrics,
     Passage,
     compare_fingerings,

@@ -30,15 +30,15 @@ from math import ceil, lcm
 from pathlib import Path
 from typing import Any
 
+from slp_guitar.bar_lengths import NOTATED_STEPS_PER_QUARTER
+from slp_guitar.fingering.fingering_pieces import find_fingerings
+from slp_guitar.fingering.playable_chords import FingeringOptions
+from slp_guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
+from slp_guitar.formats.registry import write_tab
+from slp_guitar.fretboard import NAMED_TUNINGS, Note, find_tuning_for
+from slp_guitar.tab import Bar, Tab, TabNote
+from slp_guitar.theory import TIME_SIGNATURES
 from slp_transformer._internal.json_files import write_json
-from slp_transformer.guitar.bar_lengths import NOTATED_STEPS_PER_QUARTER
-from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
-from slp_transformer.guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
-from slp_transformer.guitar.formats.registry import write_tab
-from slp_transformer.guitar.fretboard import NAMED_TUNINGS, Note, find_tuning_for
-from slp_transformer.guitar.tab import Bar, Tab, TabNote
-from slp_transformer.guitar.theory import TIME_SIGNATURES
 
 FREE = ("Public Domain", "Creative Commons Attribution 3.0")
 """The licenses that ask at most for attribution."""

@@ -6,7 +6,7 @@ Usage::
     python benchmarks/pitch_to_tab.py DATA --split test --span 5
     python benchmarks/pitch_to_tab.py DATA --hand runs/hand runs/other
 
-RUNs are what `python -m slp_transformer.guitar.fingering.hand_training` has trained.
+RUNs are what `python -m slp_guitar.fingering.hand_training` has trained.
 Several hands agree by the mean of their probabilities.
 
 DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
@@ -32,27 +32,27 @@ from pathlib import Path
 
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
-from slp_transformer.guitar.fingering.fitted_costs import FittedCosts, load_weights
-from slp_transformer.guitar.fingering.grips import (
+from slp_guitar.fingering.fitted_costs import FittedCosts, load_weights
+from slp_guitar.fingering.grips import (
     Grip,
     find_grips_or_placements,
     place_on_lowest_frets,
 )
-from slp_transformer.guitar.fingering.hand_model import (
+from slp_guitar.fingering.hand_model import (
     DEFAULT_COST_WEIGHT,
     HandEnsemble,
     load_hand_ensemble,
 )
-from slp_transformer.guitar.fingering.lattice import FingeringLattice
-from slp_transformer.guitar.fingering.passages import (
+from slp_guitar.fingering.lattice import FingeringLattice
+from slp_guitar.fingering.passages import (
     FingeringMetrics,
     Passage,
     compare_fingerings,
     read_passages_jsonl,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.viterbi import HandCosts, find_cheapest_path
-from slp_transformer.guitar.fretboard import MAX_SPAN
+from slp_guitar.fingering.viterbi import HandCosts, find_cheapest_path
+from slp_guitar.fretboard import MAX_SPAN
 
 Way = Callable[[Passage], Sequence[Grip]]
 VITERBI = "hand-position Viterbi"

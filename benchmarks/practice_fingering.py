@@ -14,16 +14,16 @@ import json
 import torch
 from torch.nn.functional import cross_entropy
 
-from slp_transformer import EncoderDecoder, TransformerConfig
-from slp_transformer.guitar import prepare_tab_dataset
-from slp_transformer.guitar.fingering import seq2seq
-from slp_transformer.guitar.fingering.grips import place_on_lowest_frets
-from slp_transformer.guitar.fingering.passages import (
+from slp_guitar import prepare_tab_dataset
+from slp_guitar.fingering import seq2seq
+from slp_guitar.fingering.grips import place_on_lowest_frets
+from slp_guitar.fingering.passages import (
     compare_fingerings,
     passage_from_tab,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
+from slp_guitar.fingering.viterbi import find_cheapest_fingering
+from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training import train
 

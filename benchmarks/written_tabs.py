@@ -24,14 +24,14 @@ from typing import Any
 
 from page_model import MODELS, load_rounded
 
-from slp_transformer.guitar import Tab, TabTokenizer
-from slp_transformer.guitar.bar_lengths import list_bar_steps
-from slp_transformer.guitar.corpus_statistics import CopyDetector, compute_corpus_statistics
-from slp_transformer.guitar.formats.registry import write_tab
-from slp_transformer.guitar.fretboard import TUNINGS, is_playable_grip
-from slp_transformer.guitar.tab_dataset import prepare_tab_dataset, read_tab_source
-from slp_transformer.guitar.tab_evaluation import compute_bits_per_note
-from slp_transformer.guitar.tab_session import TabSession
+from slp_guitar import Tab, TabTokenizer
+from slp_guitar.bar_lengths import list_bar_steps
+from slp_guitar.corpus_statistics import CopyDetector, compute_corpus_statistics
+from slp_guitar.formats.registry import write_tab
+from slp_guitar.fretboard import TUNINGS, is_playable_grip
+from slp_guitar.tab_dataset import prepare_tab_dataset, read_tab_source
+from slp_guitar.tab_evaluation import compute_bits_per_note
+from slp_guitar.tab_session import TabSession
 from slp_transformer.tasks.generation_session import GeneratedText, continue_prompts
 
 TITLE, TEMPO_BPM = "A small piece by a model", 90

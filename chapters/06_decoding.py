@@ -273,12 +273,13 @@ plotting.interactive_sampling(u, words)
 # validation loss.
 
 # %%
-from slp_transformer import TransformerConfig, TransformerLM, guitar
+import slp_guitar
+from slp_transformer import TransformerConfig, TransformerLM
 
 torch.set_num_threads(1)  # a model this small is fastest on one core
-tokenizer = guitar.TabTokenizer()
-pieces = guitar.make_practice_corpus(seed=0, num_pieces=200)
-stream = torch.tensor(guitar.encode_all_tabs(pieces, tokenizer))
+tokenizer = slp_guitar.TabTokenizer()
+pieces = slp_guitar.make_practice_corpus(seed=0, num_pieces=200)
+stream = torch.tensor(slp_guitar.encode_all_tabs(pieces, tokenizer))
 held_out, stream = stream[:3000], stream[3000:]
 torch.manual_seed(0)
 vocab_size, N, d, L = len(tokenizer), 96, 96, 2
@@ -315,8 +316,8 @@ plotting.lines(curves, x="step", y="nats per token")
 # is pressed, and 0 is an open string. Time runs from left to right, and a bar ends at `|`.
 
 # %%
+from slp_guitar import format_tab
 from slp_transformer import generate
-from slp_transformer.guitar import format_tab
 
 
 def repeated_share(ids):
@@ -324,7 +325,7 @@ def repeated_share(ids):
     return 1 - len(set(runs)) / len(runs)
 
 
-unseen = guitar.make_practice_corpus(seed=1, num_pieces=40)
+unseen = slp_guitar.make_practice_corpus(seed=1, num_pieces=40)
 prompts = [tokenizer.encode(piece)[:12] for piece in unseen]
 end = tokenizer.eos_id
 texts = generate(model, prompts, temperature=0, stop=end)

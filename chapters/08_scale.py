@@ -426,8 +426,8 @@ plotting.show_source(LoRA.forward)
 # walking basses and solos, three kinds of piece which it has never seen.
 
 # %%
-from slp_transformer.guitar.practice import make_practice_studies
-from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
+from slp_guitar.practice import make_practice_studies
+from slp_guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
 
 tab_tokenizer, blues = TabTokenizer(), {"shuffle", "walking bass", "solo"}
 styles = {"first": [], "blues": []}

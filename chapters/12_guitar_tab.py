@@ -19,8 +19,8 @@
 # %%
 import torch
 
+from slp_guitar import STANDARD, Note
 from slp_transformer import plotting
-from slp_transformer.guitar import STANDARD, Note
 
 places = STANDARD.positions_of(64)  # 64 is the MIDI number of this E
 for note in places:
@@ -48,7 +48,7 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # later one ends a bar.
 
 # %%
-from slp_transformer.guitar import (
+from slp_guitar import (
     compute_playable_share,
     format_tab,
     make_practice_corpus,
@@ -83,10 +83,10 @@ print(format_tab(corpus[0]))
 # repeats the bar before, `SAME<2>` the one before that. A header names the tuning and the capo (a clamp that
 # raises all strings), the steps per quarter note (three in the piece below), the time signature (`METRE`, a spelling that
 # saved models keep) and the key. Decoding the ids gives the same bars back. (Details:
-# <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>.)
+# <autoref identifier="slp_guitar.tab_tokenizer">slp_guitar.tab_tokenizer</autoref>.)
 
 # %%
-from slp_transformer.guitar import TabTokenizer
+from slp_guitar import TabTokenizer
 
 tokenizer, first = TabTokenizer(), corpus[0]
 ids = tokenizer.encode(first)
@@ -101,7 +101,7 @@ print(*tokenizer.to_tokens(ids[:9]), "…")
 # `prepare_tab_dataset`.)
 
 # %%
-from slp_transformer.guitar import prepare_tab_dataset
+from slp_guitar import prepare_tab_dataset
 
 data = prepare_tab_dataset(val_split=0.1)
 stream, unseen, corpus = data.train_data, data.val_data, data.train_tabs
@@ -363,7 +363,7 @@ print(format_tab(pieces[number].tab))
 # %%
 import random
 
-from slp_transformer.guitar import Event
+from slp_guitar import Event
 
 luck = random.Random(0)
 notes = [n for tab in corpus for e in tab.iter_events() for n in e.notes]
@@ -461,7 +461,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    </details>
 #
-# 2. Give it another header: that of `DROP_D` (from `slp_transformer.guitar.fretboard`) instead of
+# 2. Give it another header: that of `DROP_D` (from `slp_guitar.fretboard`) instead of
 #    `STANDARD`: `tokenizer.tuning_tokens(DROP_D)` in `write`. Its sixth string is tuned down to D. How
 #    can you tell whether the model uses it?
 #
@@ -473,7 +473,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #    </details>
 #
 # 3. Train on ten pieces only: `stream = torch.tensor(encode_all_tabs(corpus[:10], tokenizer))` before
-#    the cell that makes the model; run on from there (`encode_all_tabs` is in `slp_transformer.guitar`). What
+#    the cell that makes the model; run on from there (`encode_all_tabs` is in `slp_guitar`). What
 #    will the two curves do?
 #
 #    <details><summary>What happens</summary>
@@ -538,4 +538,4 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # [Finger a piece](../docs/fingering.md) and press Play.
 #
 # Next: [Pitch to tab](13_pitch_to_tab.py). To read and write tab files, see the reference of
-# <autoref identifier="slp_transformer.guitar">slp_transformer.guitar</autoref>.
+# <autoref identifier="slp_guitar">slp_guitar</autoref>.

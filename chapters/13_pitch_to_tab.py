@@ -21,7 +21,7 @@
 # %%
 from math import prod
 
-from slp_transformer.guitar import STANDARD
+from slp_guitar import STANDARD
 
 melody = [48, 50, 52, 53, 55, 57, 59, 60]  # C major up to middle C
 counts = [len(STANDARD.positions_of(pitch)) for pitch in melody]
@@ -36,7 +36,7 @@ print(f"fingerings of eight notes: {prod(counts):,}")
 # %%
 import itertools
 
-from slp_transformer.guitar import is_playable_grip
+from slp_guitar import is_playable_grip
 
 d_major = (50, 54, 57, 62)  # as a pianist would voice it
 places = [STANDARD.positions_of(pitch) for pitch in d_major]
@@ -52,7 +52,7 @@ for grip in held:
 # partial grip as soon as it cannot be held:
 
 # %%
-from slp_transformer.guitar.fingering.grips import find_grips
+from slp_guitar.fingering.grips import find_grips
 
 assert set(find_grips(d_major, STANDARD)) == set(held)
 
@@ -72,7 +72,7 @@ assert set(find_grips(d_major, STANDARD)) == set(held)
 # position of the hand is its hidden state. It compares all fingerings, and never looks back more than one moment.
 
 # %%
-from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
+from slp_guitar.fingering.viterbi import HAND_FRETS, HandCosts
 
 costs = HandCosts()
 m = [[costs.move_cost(q, p) for q in HAND_FRETS] for p in HAND_FRETS]
@@ -93,11 +93,11 @@ def lowest_cost(moments):
 # %% [markdown]
 # The package's version also remembers which grip and which position gave each minimum, and follows them back
 # from the end. (Costs of its own, and those you set, such as `preferred_position`, are in
-# <autoref identifier="slp_transformer.guitar.fingering.viterbi.HandCosts">HandCosts</autoref>.)
+# <autoref identifier="slp_guitar.fingering.viterbi.HandCosts">HandCosts</autoref>.)
 
 # %%
-from slp_transformer.guitar import Bar, Event, Tab, format_tab
-from slp_transformer.guitar.fingering.viterbi import (
+from slp_guitar import Bar, Event, Tab, format_tab
+from slp_guitar.fingering.viterbi import (
     find_cheapest_fingering,
     find_cheapest_path,
 )
@@ -122,9 +122,9 @@ print(tab_of(path))
 # here two notes or more, is right if all of its notes are.
 
 # %%
-from slp_transformer.guitar import prepare_tab_dataset
-from slp_transformer.guitar.fingering.grips import place_on_lowest_frets
-from slp_transformer.guitar.fingering.passages import (
+from slp_guitar import prepare_tab_dataset
+from slp_guitar.fingering.grips import place_on_lowest_frets
+from slp_guitar.fingering.passages import (
     compare_fingerings,
     passage_from_tab,
     sum_metrics,
@@ -167,7 +167,7 @@ measure(
 # place, the next note, its place, and so on.
 
 # %%
-from slp_transformer.guitar.fingering import seq2seq
+from slp_guitar.fingering import seq2seq
 
 source = seq2seq.encode_source(held_out[0])
 target = seq2seq.encode_target(held_out[0])
@@ -258,7 +258,7 @@ plotting.interactive_steps("Head", states)
 # the chord above, with the lowest note on one of its strings, this is what remains:
 
 # %%
-from slp_transformer.guitar.fingering.grips import allowed_next_notes
+from slp_guitar.fingering.grips import allowed_next_notes
 
 for grip in held[:1], held[-1:]:
     grip = grip[0]
@@ -341,7 +341,7 @@ measure(
 # change that. They go on reading an early mistake, which moves whole passages to another position; the search
 # compares whole fingerings. And its costs are about distances: of a fret from the hand, of a move, within a shape.
 # Those carry over from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches. What it has
-# learned, and can learn (<autoref identifier="slp_transformer.guitar.fingering.hand_model.HandModel">HandModel</autoref>), are costs. More tuning
+# learned, and can learn (<autoref identifier="slp_guitar.fingering.hand_model.HandModel">HandModel</autoref>), are costs. More tuning
 # might help the Transformer, but we have not measured it.
 #
 # One difference leads to the next chapter. The cost of a move depends on the distance
@@ -429,5 +429,5 @@ measure(
 #
 # Drop a piece of your own on [Finger a piece](../docs/fingering.md), which asks you wherever the costs are
 # nearly tied. Next: [From the book's block to today's](14_todays_block.py). The reference of
-# <autoref identifier="slp_transformer.guitar.fingering.viterbi.find_cheapest_fingering">find_cheapest_fingering</autoref>
+# <autoref identifier="slp_guitar.fingering.viterbi.find_cheapest_fingering">find_cheapest_fingering</autoref>
 # leads to the larger model of learned costs, and to pieces and preferences.

@@ -17,11 +17,15 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import config, install_import_hook
 
+from slp_transformer._internal.plugins import PACKAGES
+
 CHECKED = importlib.util.find_spec("beartype") is not None
 if CHECKED:  # without it the numbers can still be compared
     import typechecking
 
-    install_import_hook("slp_transformer", "typechecking.checker")
+    install_import_hook(PACKAGES, "typechecking.checker")
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+        del sys.modules[name]  # what told the packages' names was imported without the hook
 
 # The tests' tensors are tiny: a second thread would only be waited for, here and in the processes
 # that tests start.

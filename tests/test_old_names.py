@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from slp_transformer._internal.plugins import PACKAGES
+
 ROOT = Path(__file__).parents[1]
 OLD_NAMES = frozenset(
     "TodaysLM TodaysConfig TrainingSettings RunState MadeOf Gauge Team Replicas Watched Wishes "
@@ -18,7 +20,7 @@ OLD_NAMES = frozenset(
 )
 OLD_PACKAGES = ("beyond", "decoding", "command_line", "recipes", "show", "files", "tokens", "text")
 OLD_FLAGS = ("--guitar", "--translation", "--recipe", "--show-recipe", "--held-out", "--metre")
-CODE = [p for name in ("slp_transformer", "benchmarks") for p in (ROOT / name).rglob("*.py")]
+CODE = [p for name in (*PACKAGES, "benchmarks") for p in (ROOT / name).rglob("*.py")]
 PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 
 
@@ -58,7 +60,7 @@ def test_a_published_name_that_changed_works_for_one_version_more(package, old, 
 
 OLD_ARGUMENTS = """
 import warnings
-from slp_transformer.guitar import Bar, Tab, format_tab
+from slp_guitar import Bar, Tab, format_tab
 tab = Tab(bars=(Bar(6, ()),), steps_per_quarter=2)
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")

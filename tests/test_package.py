@@ -9,16 +9,22 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import jaxtyping
 import pytest
+import torch
 from own_process import python
 
 import slp_transformer
+from slp_guitar.fingering.seq2seq import interleave_notes_and_targets
 from slp_transformer._internal.equations import load_equations
+from slp_transformer._internal.plugins import PACKAGES
+from slp_transformer.embedding import one_hot_lookup
 
-PACKAGE = Path(slp_transformer.__file__).parent
+ROOT = Path(slp_transformer.__file__).parents[1]
 MODULES = {
-    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in sorted(PACKAGE.rglob("*.py"))
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
 }
 
 
@@ -44,14 +50,14 @@ NO_NUMPY = "ignore:Failed to initialize NumPy"  # PyTorch says so when it is imp
 
 def run_import(modules: list[str], blocked: set[str], allowed: set[str], then: str, cwd: Path):
     script = IMPORT.format(
-        modules=modules, blocked=blocked, allowed=sorted(allowed | {"slp_transformer"}), then=then
+        modules=modules, blocked=blocked, allowed=sorted(allowed | {*PACKAGES}), then=then
     )
     return python("-W", "error::SyntaxWarning", "-W", NO_NUMPY, "-c", script, cwd=cwd)
 
 
 def test_the_site_is_built_with_what_its_extra_brings():
     """A page offers Guitar Pro and MIDI files, whose libraries are those of another extra."""
-    with (PACKAGE.parent / "pyproject.toml").open("rb") as file:
+    with (ROOT / "pyproject.toml").open("rb") as file:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
     assert "slp-transformer[guitar]" in extras["docs"]
 
@@ -127,6 +133,42 @@ def test_shapes_are_plain_tensors_with_a_jaxtyping_that_needs_numpy(tmp_path):
     assert result.returncode == 0, result.stderr
 
 
+LISTS = {
+    "packages of the wheel": lambda tool: tool["setuptools"]["packages"]["find"]["include"],
+    "data of the wheel": lambda tool: tool["setuptools"]["package-data"],
+    "types": lambda tool: tool["mypy"]["packages"],
+    "layers": lambda tool: tool["importlinter"]["root_packages"],
+    "shapes in annotations": lambda tool: [
+        name for name, off in tool["ruff"]["lint"]["per-file-ignores"].items() if off[0] == "F722"
+    ],
+}
+
+
+@pytest.mark.parametrize("tool", LISTS)
+def test_each_tool_looks_at_all_our_packages(tool):
+    """What is no Python and cannot ask for `PACKAGES`; and no other folder here is a package."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        named = LISTS[tool](tomllib.load(file)["tool"])
+    assert {re.match(r"\w+", name)[0] for name in named} == {*PACKAGES}
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(PACKAGES)
+
+
+@pytest.mark.parametrize(
+    "file", ["noxfile.py", ".github/workflows/tests.yml", ".ci/check_wheel.py"]
+)
+def test_files_that_name_a_package_name_all(file):
+    text = (ROOT / file).read_text("utf-8")
+    assert all(re.search(rf'["\s]{name}["\s]', text) for name in PACKAGES)
+
+
+def test_shapes_are_checked_in_all_our_packages():
+    """A matrix is given where a row is asked for, or integers where floats are."""
+    matrix = torch.zeros(2, 3, dtype=torch.int64)
+    for function in (interleave_notes_and_targets, one_hot_lookup):
+        with pytest.raises(jaxtyping.TypeCheckError):
+            function(matrix, matrix)
+
+
 def test_no_module_puts_off_its_annotations():
     """jaxtyping reads them as they stand."""
     for module, path in MODULES.items():
@@ -188,15 +230,16 @@ def test_public_names_are_those_listed_and_exist(module):
 
 
 def test_every_package_with_public_names_is_listed():
-    inits = [path for path in PACKAGE.rglob("__init__.py") if "__all__" in path.read_text("utf-8")]
-    found = {".".join(path.parent.relative_to(PACKAGE.parent).parts) for path in inits}
+    inits = [path for path in MODULES.values() if path.name == "__init__.py"]
+    offering = [path.parent for path in inits if "__all__" in path.read_text("utf-8")]
+    found = {".".join(path.relative_to(ROOT).parts) for path in offering}
     assert {name for name in found if "._internal" not in name} == set(LISTED)
 
 
 def test_no_module_imports_itself_by_way_of_others():
     """Neither on import nor later, in a function; imports for type checkers alone do not count."""
     grimp = pytest.importorskip("grimp", reason="it comes with import-linter")
-    graph = grimp.build_graph("slp_transformer", exclude_type_checking_imports=True)
+    graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=True)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     TopologicalSorter(imports).prepare()  # raises CycleError, which shows the circle
 

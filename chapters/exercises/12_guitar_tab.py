@@ -85,8 +85,8 @@ check.only_allowed(my_allowed)
 # With the settings below it ends at 5.21.
 
 # %%
+from slp_guitar import TabTokenizer, prepare_tab_dataset
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.guitar import TabTokenizer, prepare_tab_dataset
 from slp_transformer.training import train
 
 data, V = prepare_tab_dataset(val_split=0.1), len(TabTokenizer())

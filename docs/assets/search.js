@@ -80,7 +80,9 @@ const SiteSearch = (() => {
     /* An object's address ends with its title, which the index says once. */
     /** @type {Row[]} */
     const sections = index.sections.map(([place, title, ...more]) => {
-      const name = place.endsWith("/#.") ? `slp_transformer.${place.split("/")[1]}.${title}` : "";
+      const page = place.split("/")[1],
+        module = page?.startsWith("slp_") ? page : `slp_transformer.${page}`,
+        name = place.endsWith("/#.") ? `${module}.${title}` : "";
       return [name ? place.slice(0, -1) + name : place, title, ...more];
     });
     sections.forEach(([, title, text, , tasks], k) => {

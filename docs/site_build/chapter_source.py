@@ -22,8 +22,8 @@ import jupytext
 import nbformat
 
 from slp_transformer._internal.equations import GROUP, SLUG, Equations
+from slp_transformer._internal.plugins import PACKAGES
 
-PACKAGE = "slp_transformer"
 TAG = re.compile(r"\\tag\{([^}]+)\}")
 LABEL_OR_TAG = re.compile(
     r'(?P<begin><span class="eq"(?: id="eq-[^"]+")?>)(?P<label>[^<]+)</span>'
@@ -124,7 +124,7 @@ def _read(path: Path, root: Path, script: str, more: str, book: Equations) -> Ch
 
 def equations_of(root: Path) -> Equations:
     """Return the content of a project's `equations.toml`; nothing if it has none."""
-    path = root / PACKAGE / "equations.toml"
+    path = root / "slp_transformer" / "equations.toml"
     return _equations(path.read_text(encoding="utf-8") if path.is_file() else NO_EQUATIONS)
 
 
@@ -294,6 +294,11 @@ def module_name(path: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def package_files(root: Path) -> list[Path]:
+    """All modules of our packages, in the order of their names."""
+    return [path for name in PACKAGES for path in sorted((root / name).rglob("*.py"))]
+
+
 def _parse(source: str) -> ast.Module:
     """Python, less the lines that only a notebook understands (`%magic`, `!command`)."""
     try:
@@ -303,7 +308,7 @@ def _parse(source: str) -> ast.Module:
 
 
 def _imported(chapter: Chapter) -> list[tuple[str, Path]]:
-    """The dotted names of the package that a chapter imports, each with the file of its source."""
+    """The dotted names of our packages that a chapter imports, each with the file of its source."""
     found = []
     for cell in chapter.code_cells:
         for name in _names_imported(cell.source):
@@ -318,7 +323,7 @@ def _names_imported(source: str) -> list[str]:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             stem = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
             names.update(stem + alias.name for alias in node.names)
-    return sorted(name for name in names if name.split(".")[0] == PACKAGE)
+    return sorted(name for name in names if name.split(".")[0] in PACKAGES)
 
 
 def imported_names(init: Path) -> dict[str, str]:

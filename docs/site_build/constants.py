@@ -13,6 +13,46 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
+from slp_guitar import text_time, uneven_bars
+from slp_guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
+from slp_guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
+from slp_guitar.fingering.features import (
+    MEMORY_LAGS,
+    MIN_MOVABLE_CHORDS,
+    MIN_MOVABLE_SHARE,
+    MOVABLE_CHORDS,
+    MOVABLE_FRETS,
+    MOVABLE_OPEN,
+    NUM_STRING_FEATURES,
+    OTHER_GRIP,
+    TIME_CLASSES,
+)
+from slp_guitar.fingering.fingering_pieces import OPEN_STRING_COST
+from slp_guitar.fingering.fitted_costs import (
+    CUT,
+    PER_FRET_FROM_POSITION,
+    RELEASED,
+    load_weights,
+)
+from slp_guitar.fingering.lattice import MAX_STATES
+from slp_guitar.fingering.playable_chords import EASY, MAX_SEARCHED_NOTES
+from slp_guitar.fingering.questions import MOMENTS_APART, SURE_MARGIN
+from slp_guitar.fingering.ringing import HEARD_SHARE
+from slp_guitar.fingering.viterbi import HAND_FRETS
+from slp_guitar.formats import midi, notation
+from slp_guitar.formats.registry import FORMATS
+from slp_guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
+from slp_guitar.hand import FINGER_REACH_MM, NUM_FINGERS
+from slp_guitar.tab import MAX_STEPS_PER_QUARTER
+from slp_guitar.tab_tokenizer import (
+    MAX_BARS_BACK,
+    MAX_CAPO,
+    MAX_LIMIT,
+    MAX_OPEN_PITCH,
+    MIN_OPEN_PITCH,
+    SPECIAL_TOKENS,
+)
+from slp_guitar.theory import KEY_NAMES, TIME_SIGNATURES
 from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_transformer._internal.choices import allowed_values_of, union_members
 from slp_transformer._internal.model_choices import ROPE_SCALINGS
@@ -24,46 +64,6 @@ from slp_transformer.data.text_tokenizer import (
     UNKNOWN_TOKEN,
     TokenType,
 )
-from slp_transformer.guitar import text_time, uneven_bars
-from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
-from slp_transformer.guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
-from slp_transformer.guitar.fingering.features import (
-    MEMORY_LAGS,
-    MIN_MOVABLE_CHORDS,
-    MIN_MOVABLE_SHARE,
-    MOVABLE_CHORDS,
-    MOVABLE_FRETS,
-    MOVABLE_OPEN,
-    NUM_STRING_FEATURES,
-    OTHER_GRIP,
-    TIME_CLASSES,
-)
-from slp_transformer.guitar.fingering.fingering_pieces import OPEN_STRING_COST
-from slp_transformer.guitar.fingering.fitted_costs import (
-    CUT,
-    PER_FRET_FROM_POSITION,
-    RELEASED,
-    load_weights,
-)
-from slp_transformer.guitar.fingering.lattice import MAX_STATES
-from slp_transformer.guitar.fingering.playable_chords import EASY, MAX_SEARCHED_NOTES
-from slp_transformer.guitar.fingering.questions import MOMENTS_APART, SURE_MARGIN
-from slp_transformer.guitar.fingering.ringing import HEARD_SHARE
-from slp_transformer.guitar.fingering.viterbi import HAND_FRETS
-from slp_transformer.guitar.formats import midi, notation
-from slp_transformer.guitar.formats.registry import FORMATS
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
-from slp_transformer.guitar.hand import FINGER_REACH_MM, NUM_FINGERS
-from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER
-from slp_transformer.guitar.tab_tokenizer import (
-    MAX_BARS_BACK,
-    MAX_CAPO,
-    MAX_LIMIT,
-    MAX_OPEN_PITCH,
-    MIN_OPEN_PITCH,
-    SPECIAL_TOKENS,
-)
-from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
 from slp_transformer.modern.config import ModernConfig, RopeScaling
 from slp_transformer.tasks.model_settings import ModelSettings
 

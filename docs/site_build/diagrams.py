@@ -603,7 +603,7 @@ def parts_list(link: Link, ways: dict[str, str]) -> str:
 
 def progress_drawing() -> str:
     """The drawing for the package's progress page, where a part leads to its first function."""
-    from slp_transformer.check.progress_page import PART_FUNCTIONS  # imports PyTorch
+    from slp_transformer.check.own.progress_page import PART_FUNCTIONS  # imports PyTorch
 
     def link(slug: str) -> tuple[str, str] | None:
         return (f"#{slug}", ", ".join(PART_FUNCTIONS[slug])) if slug in PART_FUNCTIONS else None
@@ -612,7 +612,7 @@ def progress_drawing() -> str:
 
 
 if __name__ == "__main__":
-    from slp_transformer.check.progress_page import TEMPLATE
+    from slp_transformer.check.own.progress_page import TEMPLATE
 
     page = TEMPLATE.read_text(encoding="utf-8")
     figure = f"<figure>\n{progress_drawing()}\n</figure>"

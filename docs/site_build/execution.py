@@ -19,13 +19,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
 import nbformat
-from chapter_source import PACKAGE, Chapter, Ran, files_of, key_of, module_name
+from chapter_source import Chapter, Ran, files_of, key_of, module_name, package_files
 from filelock import FileLock
 from forked_kernels import IPYTHON, PYTORCH, ForkedKernelManager
 from links import SHOWN
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from traitlets.config import Config
+
+from slp_transformer._internal.plugins import PACKAGES
 
 WORKERS = 2
 
@@ -111,8 +113,8 @@ class Cache:
 
 
 def _times(chapter: Chapter) -> dict[str, int]:
-    """When each file of the package was last written, by a clock that may be wrong."""
-    files = (chapter.root / PACKAGE).rglob("*.py")
+    """When each file of our packages was last written, by a clock that may be wrong."""
+    files = package_files(chapter.root)
     return {path.relative_to(chapter.root).as_posix(): path.stat().st_mtime_ns for path in files}
 
 
@@ -165,7 +167,8 @@ def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
     path = os.pathsep.join(filter(None, [str(chapter.root), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONPATH": path}
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    start = f'{RECORDING}["start"]({str(chapter.root / PACKAGE)!r})'
+    folders = tuple(str(chapter.root / name) for name in PACKAGES)
+    start = f'{RECORDING}["start"]({folders!r})'
     first, last = map(nbformat.v4.new_code_cell, (start, f'{RECORDING}["report"]()'))
     notebook.cells = [first, *notebook.cells, last]
     # What a cell prints comes back as output. A kernel's own stderr has the errors of its shutdown,

@@ -31,7 +31,7 @@ import pages
 import postprocess
 import previews
 import reference
-from chapter_source import PACKAGE, equations_of, with_numbers
+from chapter_source import equations_of, with_numbers
 from live_build import LiveBuild, last, leave_for_later
 from live_cells import LiveCells
 from markdown.extensions.toc import nest_toc_tokens
@@ -45,6 +45,7 @@ from serving import LiveServer, PageServer
 from state import chapter_of, log, page_path, relative, site
 
 from slp_transformer import __version__
+from slp_transformer._internal.plugins import PACKAGES
 
 for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
     logging.getLogger(name).setLevel(logging.WARNING)  # else it tells of each file four times
@@ -74,7 +75,7 @@ def on_config(config):
         config.site_dir = str(site.live.spare)
     site.read(site.settings.parent)
     if site.serving:
-        folders = ("chapters", PACKAGE, chapter_source.RESULTS)
+        folders = ("chapters", *PACKAGES, chapter_source.RESULTS)
         config.watch += [str(site.root / name) for name in folders if (site.root / name).is_dir()]
     # The theme's own link would ask a code host for its stars on every page.
     site.repository, config.repo_url = (config.repo_url or "").rstrip("/"), None
@@ -386,7 +387,7 @@ def _hide_from_search(context, page, config, nav):
         cards.draw(site.root, html.unescape(title), about, Path(config.site_dir) / card)
     kind = _kind(page)
     page.meta["search"] = {"boost": postprocess.BOOST[kind]} | page.meta.get("search", {})
-    internal = uri.startswith(("api/_", "api/cli", "api/guitar.commands"))
+    internal = uri.startswith(("api/_", "api/cli", "api/slp_guitar.commands"))
     if uri == "tests.md" or internal:  # each equation leads there, each command has its section
         page.meta["search"]["exclude"] = True
     page.content = postprocess.known(page.content, kind)

@@ -17,7 +17,14 @@ from html import unescape
 from pathlib import Path
 from textwrap import dedent
 
-from chapter_source import Chapter, equations_of, imported_names, module_name, number_of
+from chapter_source import (
+    Chapter,
+    equations_of,
+    imported_names,
+    module_name,
+    number_of,
+    package_files,
+)
 
 from slp_transformer._internal.equations import GROUP, Equations
 
@@ -166,11 +173,10 @@ def list_equations(chapters: list[Chapter], root: Path) -> list[Equation]:
 
 
 def modules(root: Path) -> list[Path]:
-    """The files of the package that have something to say, in the order of their names."""
-    files = sorted((root / "slp_transformer").rglob("*.py"))
+    """The files of our packages that have something to say, in the order of their names."""
     return [
         path
-        for path in files
+        for path in package_files(root)
         if not re.match(r"_(?!_init__)", path.name)
         and path.parent.joinpath("__init__.py").is_file()
         and path != root / "slp_transformer" / "__init__.py"
@@ -181,7 +187,8 @@ def offered(root: Path) -> dict[str, str]:
     """Return where each name is defined that a package hands on: `slp_transformer.generate`."""
     return {
         f"{package}.{name}": origin
-        for init in sorted((root / "slp_transformer").rglob("__init__.py"))
+        for init in package_files(root)
+        if init.name == "__init__.py"
         for package in [module_name(init, root)]
         for name, origin in imported_names(init).items()
         if origin.startswith(f"{package}.")

@@ -16,9 +16,7 @@ import diagrams
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markdown.extensions.toc import slugify
 
-from slp_transformer._internal.equations import Equations
-from slp_transformer._internal.sampling_table import SAMPLING
-from slp_transformer.guitar import (
+from slp_guitar import (
     Bar,
     Event,
     Note,
@@ -29,18 +27,20 @@ from slp_transformer.guitar import (
     format_tab,
     read_tab_file,
 )
-from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
-from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
-from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
-from slp_transformer.guitar.formats.alphatex import format_alphatex
-from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
-from slp_transformer.guitar.formats.midi_writer import format_midi
-from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
-from slp_transformer.guitar.formats.registry import read_any_tab_file
-from slp_transformer.guitar.fretboard import MAX_FRET, TUNINGS
-from slp_transformer.guitar.practice import make_practice_studies
-from slp_transformer.guitar.timing import fit_bars_to_time_signature
+from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.fingering.fingering_pieces import find_fingerings
+from slp_guitar.fingering.playable_chords import FingeringOptions
+from slp_guitar.fingering.playable_pieces import piece_from_tab
+from slp_guitar.formats.alphatex import format_alphatex
+from slp_guitar.formats.guitar_pro import format_guitar_pro
+from slp_guitar.formats.midi_writer import format_midi
+from slp_guitar.formats.musicxml_writer import format_musicxml
+from slp_guitar.formats.registry import read_any_tab_file
+from slp_guitar.fretboard import MAX_FRET, TUNINGS
+from slp_guitar.practice import make_practice_studies
+from slp_guitar.timing import fit_bars_to_time_signature
+from slp_transformer._internal.equations import Equations
+from slp_transformer._internal.sampling_table import SAMPLING
 
 SENTENCE_MARK, WRITE_MARK, HEAR_MARK = "<!-- sentence -->", "<!-- write -->", "<!-- heard -->"
 HOME_PIECE_MARK = "<!-- piece -->"

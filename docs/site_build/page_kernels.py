@@ -17,10 +17,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
-from chapter_source import PACKAGE
 from jupyter_client.manager import KernelManager
 from serving import stamps
 from traitlets.config import Config
+
+from slp_transformer._internal.plugins import PACKAGES
 
 MAX_KERNELS = 3  # with PyTorch each takes some 400 MB
 MAX_OUTPUT = 200_000  # characters of what one cell puts out
@@ -235,7 +236,7 @@ class Kernel:
         self.exercises: dict[int, str] = {}
         self.has_half_import = False
         self.used = time.monotonic()
-        self._package = stamps([root / PACKAGE])
+        self._package = stamps(root / name for name in PACKAGES)
         self._place = TemporaryDirectory(prefix="slp_cells_", ignore_cleanup_errors=True)
         config = Config({"KernelManager": {"transport_encryption": "auto"}})
         self._manager = KernelManager(kernel_name="python3", config=config)
@@ -260,7 +261,7 @@ class Kernel:
     @property
     def has_old_package(self) -> bool:
         """Whether the package has changed since the kernel was started."""
-        return stamps([self.root / PACKAGE]) != self._package
+        return stamps(self.root / name for name in PACKAGES) != self._package
 
     def run(self, source: str, stop: Stop) -> Iterator[Collected | None]:
         """Run a cell; yields what it has put out, now and then, and at its end.

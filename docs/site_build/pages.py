@@ -23,8 +23,8 @@ from chapter_source import Chapter
 from diagrams import Link
 from markdown.extensions.toc import slugify
 from mkdocs.exceptions import PluginError
-from reference import ApiPage, url_of
-from state import log, relative, short_name, site
+from reference import ApiPage, short_name, url_of
+from state import log, relative, site
 
 from slp_transformer._internal.equations import Equations
 

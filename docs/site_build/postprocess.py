@@ -11,11 +11,11 @@ from html import unescape
 from pathlib import Path
 
 import notebook_html
-from chapter_source import PACKAGE
 from fontTools import subset
 from fontTools.ttLib import TTFont
 from fontTools.varLib.instancer import instantiateVariableFont
 from py_mini_racer import JSEvalException, MiniRacer
+from reference import full_name
 
 KATEX = Path(__file__).parent / "katex" / "katex.min.js"
 # What is in these is no formula, whatever dollars it has.
@@ -145,7 +145,7 @@ def _names(content: str) -> str:
     parts = re.split(r"(<h[1-6]\b.*?</h[1-6]>)", content, flags=re.DOTALL)
     found = []
     for heading, below in zip(parts[1::2], parts[2::2], strict=True):
-        if re.search(r'id="slp_transformer[^"]*\.[A-Z]\w*\.\w+"', heading):
+        if re.search(r'id="slp_[^"]*\.[A-Z]\w*\.\w+"', heading):
             continue  # a method or an attribute: its class is found
         below = re.sub(r'<p class="slp-explained".*?</p>', "", below, flags=re.DOTALL)
         first = re.search(r"<p>(.*?(?:[.:](?=\s)|(?=</p>)))", below, flags=re.DOTALL)
@@ -195,7 +195,7 @@ def write_search(site: Path, equations: Iterable[tuple[str, list[str], str]]) ->
 def _short_place(location: str, title: str) -> str:
     """Return an object's address without the name that its title says again; the search adds it."""
     page = location.removeprefix("api/").partition("/")[0]
-    is_said = location == f"api/{page}/#{PACKAGE}.{page}.{title}"
+    is_said = location == f"api/{page}/#{full_name(page)}.{title}"
     return f"api/{page}/#." if is_said else location
 
 

@@ -1,4 +1,4 @@
-"""Notes which functions of the package run. A chapter's kernel executes this, not the hook.
+"""Notes which functions of our packages run. A chapter's kernel executes this, not the hook.
 
 A tracer would be called at every call in the kernel, those within PyTorch too, and takes a sixth of
 the time of a chapter that trains. Here each function of the package says itself that it runs: its
@@ -68,26 +68,26 @@ def add_notes(node: ast.AST, prefix: str) -> None:
 
 
 class Finder:
-    """Finds the modules within a folder, which are loaded with notes."""
+    """Finds the modules within some folders, which are loaded with notes."""
 
-    def __init__(self, folder: str):
-        self.folder = folder
+    def __init__(self, folders: tuple[str, ...]):
+        self.folders = folders
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Return how a module is loaded; None leaves it to the others."""
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or not isinstance(spec.loader, SourceFileLoader):
             return None
-        if not spec.loader.path.startswith(self.folder):
+        if not spec.loader.path.startswith(self.folders):
             return None
         spec.loader = NotingLoader(name, spec.loader.path)
         return spec
 
 
-def start(folder: str) -> None:
-    """Begins to note each function that is called and defined in a folder, by its file."""
+def start(folders: tuple[str, ...]) -> None:
+    """Begins to note each function that is called and defined in some folders, by its file."""
     vars(sys)["slp_ran"] = {}
-    sys.meta_path.insert(0, Finder(folder))
+    sys.meta_path.insert(0, Finder(folders))
 
 
 def report() -> None:

@@ -16,7 +16,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import griffe
-from chapter_source import PACKAGE
+
+from slp_transformer._internal.plugins import PACKAGES as OURS
 
 MODULES = [
     *("attention", "multi_head", "layer_norm", "feedforward", "block", "embedding", "config"),
@@ -24,9 +25,11 @@ MODULES = [
     *("model_sizes", "lora", "hooks"),
 ]
 PACKAGES = [
-    *("modern", "generation", "interpret", "data", "training", "guitar", "tasks", "plotting"),
+    *("modern", "generation", "interpret", "data", "training", "slp_guitar", "tasks", "plotting"),
     "check",
 ]
+LONG = ("slp_guitar.fingering", *(f"check.{n}" for n in ("diagnosing", "grading", "own", "tables")))
+"""Packages within packages that are too long for one page."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class ApiPage:
     """One page of the reference.
 
     Attributes:
-        name: the module or package, within `slp_transformer`: "attention", "guitar.timing".
+        name: the module or package, as `short_name`: "attention", "slp_guitar.timing".
         modules: the dotted names of what the page describes, its own first.
     """
 
@@ -75,23 +78,38 @@ def arranged(modules: dict) -> list[ApiPage]:
     return sorted(entries, key=place)
 
 
+def short_name(name: str) -> str:
+    """A name less the package of the book's code, whose pages need not say it."""
+    return name.removeprefix("slp_transformer.")
+
+
+def full_name(page: str) -> str:
+    """The module or package that a page is named after: what `short_name` shortened."""
+    return page if page.partition(".")[0] in OURS else f"slp_transformer.{page}"
+
+
 def page_of(module: str) -> str:
     """The name of the page on which a module stands; each module of a package has its own."""
-    parts = module.removeprefix(PACKAGE + ".").split(".")
-    if parts[:2] == ["guitar", "fingering"]:  # too long for one page
+    parts = short_name(module).split(".")
+    if ".".join(parts[:2]) in LONG:
         return ".".join(parts[:3])
     return ".".join(parts[: 2 if parts[0] in (*PACKAGES, "_internal") else 1])
+
+
+def is_within(module: str, entry: ApiPage) -> bool:
+    """Tell if a page is about a module, or about a package that has it."""
+    return module in entry.modules or module.startswith(f"{entry.modules[0]}.")
 
 
 def url_of(module: str) -> str:
     """Return the address of a module."""
     name = page_of(module)
-    return f"api/{name}/" if module == f"{PACKAGE}.{name}" else f"api/{name}/#{module}"
+    return f"api/{name}/" if short_name(module) == name else f"api/{name}/#{module}"
 
 
 def heading(entry: ApiPage) -> str:
     """The heading of a page, to which references to its module lead."""
-    return f"# <code>{entry.name}</code> {{ #{PACKAGE}.{entry.name} }}"
+    return f"# <code>{entry.name}</code> {{ #{full_name(entry.name)} }}"
 
 
 def markdown(entry: ApiPage, members: dict[str, list[str]], inside: dict[str, str]) -> str:
@@ -102,7 +120,7 @@ def markdown(entry: ApiPage, members: dict[str, list[str]], inside: dict[str, st
         members: what each module has that its package does not offer.
         inside: the pages of a package's modules, each with its first sentence.
     """
-    own = f"{PACKAGE}.{entry.name}"
+    own = full_name(entry.name)
     lines = [heading(entry), "", f"::: {own}", ""]
     if "." in entry.name:
         package = entry.name.partition(".")[0]
@@ -113,7 +131,7 @@ def markdown(entry: ApiPage, members: dict[str, list[str]], inside: dict[str, st
         lines += [f"- [`{name}`]({name}.md): {text}" for name, text in inside.items()]
         lines += [""]
     for module in entry.modules[1:]:
-        title = module.removeprefix(PACKAGE + ".").replace(".", ".<wbr>")  # where a line may break
+        title = short_name(module).replace(".", ".<wbr>")  # where a line may break
         names = ", ".join(members[module])
         lines += [f"## <code>{title}</code> {{ #{module} }}", "", f"::: {module}", "    options:"]
         lines += [
@@ -124,7 +142,7 @@ def markdown(entry: ApiPage, members: dict[str, list[str]], inside: dict[str, st
     return "\n".join(lines)
 
 
-ID = re.compile(r'\bid="(slp_transformer[\w.]*)"')
+ID = re.compile(rf'\bid="((?:{"|".join(OURS)})\b[\w.]*)"')
 
 
 @lru_cache(maxsize=256)

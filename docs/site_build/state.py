@@ -10,9 +10,11 @@ import figures
 import links
 import reference
 import short_path
-from chapter_source import PACKAGE, Chapter
+from chapter_source import Chapter
 from mkdocs.utils import get_relative_url
 from serving import stamps
+
+from slp_transformer._internal.plugins import PACKAGES
 
 log = logging.getLogger("mkdocs.hooks.chapters")
 
@@ -40,7 +42,7 @@ class Site:
         self.book = chapter_source.equations_of(root)
         self.cache = execution.Cache(root / ".cache" / "chapters")
         self.chapters = chapter_source.read_chapters(root)
-        folders = (PACKAGE, chapter_source.RESULTS, "tests", self.settings.name)
+        folders = (*PACKAGES, chapter_source.RESULTS, "tests", self.settings.name)
         behind = stamps([root / name for name in folders])
         if behind != self.behind:
             self.behind = behind
@@ -59,16 +61,18 @@ class Site:
         self.modules = {name: found[name] for entry in self.api_pages for name in entry.modules}
         self.definitions = links.offered(root)
         # Where a thing that a package offers is shown, by where it is defined.
-        packages = {f"{PACKAGE}.{e.name}" for e in self.api_pages if "." not in e.name}
+        packages = {e.modules[0] for e in self.api_pages if "." not in e.name}
         offers = self.definitions.items()
         self.shown_as = {to: name for name, to in offers if name.rpartition(".")[0] in packages}
         self.members = {
             name: [n for n in links.own_names(path, root) if f"{name}.{n}" not in self.shown_as]
             for name, path in self.modules.items()
         }
+        # A package's page has the first sentence of each module, whose page is another.
+        inner = {e.name: [n for n in found if reference.is_within(n, e)] for e in self.api_pages}
         self.reference_keys = {
-            entry.path: reference.key_of([found[name] for name in entry.modules], self.settings)
-            for entry in self.api_pages
+            e.path: reference.key_of([found[name] for name in inner[e.name]], self.settings)
+            for e in self.api_pages
         }
         self.reference = reference.Reference(root / ".cache" / "reference.json")
         self.equation_tests = links.equation_tests(root)
@@ -117,11 +121,6 @@ def page_path(stem: str) -> str:
 def chapter_of(page) -> Chapter | None:
     """The chapter that a page shows, if it shows one."""
     return next((c for c in site.chapters if page.file.src_uri == page_path(c.path.stem)), None)
-
-
-def short_name(name: str) -> str:
-    """A module's name within the package."""
-    return name.removeprefix(PACKAGE + ".")
 
 
 def relative(url: str, page) -> str:

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 from torch import nn
 
+from slp_transformer._internal.plugins import PACKAGES
+
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
@@ -19,6 +21,6 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 def has_no_hooks(part: nn.Module) -> bool:
-    """Tell if no tensor of a pass can outlive it: a module of this package, without hooks."""
+    """Tell if no tensor of a pass can outlive it: a module of ours or PyTorch's, without hooks."""
     hooks = part._forward_hooks or part._forward_pre_hooks or getattr(part, "hook", None)
-    return type(part).__module__.partition(".")[0] in ("slp_transformer", "torch") and not hooks
+    return type(part).__module__.partition(".")[0] in (*PACKAGES, "torch") and not hooks

@@ -13,7 +13,8 @@ from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import Any
 
-OURS = ("guitar",)  # found by name, since entry points are absent where nothing was installed
+PACKAGES = ("slp_transformer", "slp_guitar")
+"""What this distribution consists of; all that looks for its code or its files asks here."""
 GROUP, TASK_GROUP = "slp_transformer.plugins", "slp_transformer.tasks"
 Libraries = Mapping[str, tuple[str, ...]]
 """Modules that are taken for granted, by the requirement that pip installs them by."""
@@ -132,9 +133,10 @@ def pop_plugin_problems() -> list[str]:
 def load_plugins() -> dict[str, Plugin]:
     """Return all plug-ins that can be loaded, by name: ours, then those of other packages."""
     found: dict[str, Plugin] = {}
-    for name in OURS:
-        if find_spec(f"slp_transformer.{name}"):
-            add_plugin(found, name, f"slp_transformer.{name}.plugin:PLUGIN")
+    # Ours are found by name, since entry points are absent where nothing was installed.
+    for package in PACKAGES[1:]:
+        if find_spec(package):
+            add_plugin(found, package, f"{package}.plugin:PLUGIN")
     entries = entry_points()
     for entry in sorted(entries.select(group=GROUP)):
         add_plugin(found, entry.name, entry.value)
@@ -176,7 +178,7 @@ def import_object(place: str, what: str) -> Any:
     try:
         return resolve_name(place)
     except Exception as error:  # whatever its modules raise
-        if place.startswith("slp_transformer."):
+        if place.partition(".")[0] in PACKAGES:
             raise
         reason = f"{type(error).__name__}: {error}".rstrip(".")
         raise ValueError(f"{what} cannot be loaded from {place} ({reason}).") from error

@@ -9,7 +9,8 @@ very same answers, and shows the smallest case. `python -m slp_transformer.check
 """
 
 from slp_transformer._internal.plugins import import_plugin_checks
-from slp_transformer.check import (  # noqa: F401  each module adds its checks to CHECKS
+from slp_transformer.check.diagnosing.diagnosis import CHECKS, Check
+from slp_transformer.check.tables import (  # noqa: F401  each module adds its checks to CHECKS
     attention_checks,
     block_checks,
     encoder_decoder_checks,
@@ -23,7 +24,6 @@ from slp_transformer.check import (  # noqa: F401  each module adds its checks t
     scaling_checks,
     transformer_2017_checks,
 )
-from slp_transformer.check.diagnosing import CHECKS, Check
 from slp_transformer.check.verdict import Verdict, at_most
 
 import_plugin_checks()

@@ -36,12 +36,13 @@ from slp_transformer._internal.terminal import (
     escape_controls,
     open_closed_streams,
 )
-from slp_transformer.check import CHECKS, own_model
-from slp_transformer.check.class_report import report_on_class, report_on_file
-from slp_transformer.check.gradescope import read_points, write_results
-from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts, describe_need
-from slp_transformer.check.own_writing import Lesson, begin_text_lesson, describe_sentences
-from slp_transformer.check.progress_page import write_progress_page
+from slp_transformer.check import CHECKS
+from slp_transformer.check.grading.class_report import report_on_class, report_on_file
+from slp_transformer.check.grading.gradescope import read_points, write_results
+from slp_transformer.check.own import own_model
+from slp_transformer.check.own.own_model import CHAPTERS, NEEDED, Parts, describe_need
+from slp_transformer.check.own.own_writing import Lesson, begin_text_lesson, describe_sentences
+from slp_transformer.check.own.progress_page import write_progress_page
 from slp_transformer.check.student_file import FILE_SUFFIXES, read_functions
 from slp_transformer.check.verdict import Verdict
 

@@ -8,10 +8,12 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from slp_transformer.check.diagnosing import CHECKS
+from slp_transformer._internal.plugins import PACKAGES
+from slp_transformer.check.diagnosing.diagnosis import CHECKS
 
 CALLED_IN_CHAPTERS = {  # where an exercise names its function otherwise
     "cheapest_step": "my_step",
@@ -33,8 +35,10 @@ CALLED_IN_CHAPTERS = {  # where an exercise names its function otherwise
 MIN_PASTED_STATEMENTS = 3  # shorter solutions are alike whoever writes them
 FILE_SUFFIXES = (".py", ".ipynb")
 MAX_FILE_BYTES = 32 << 20
-PACKAGE = "slp_transformer"
-PASTED_FROM = [(), ("check",), ("interpret",), ("modern",), ("guitar", "checks")]  # folders
+PASTED_FROM = (  # packages whose own modules have solutions
+    *("slp_transformer", "slp_transformer.interpret", "slp_transformer.modern"),
+    *("slp_transformer.check.diagnosing", "slp_transformer.check.tables", "slp_guitar.checks"),
+)
 
 
 @dataclass
@@ -103,7 +107,7 @@ class StudentFile:
                     used |= {*_imported_objects(node).values()}
                 elif isinstance(node, ast.Call):  # import_module("slp_transformer.masks")
                     used |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
-        return sorted(one for one in used if one.split(".")[0] == PACKAGE)
+        return sorted(one for one in used if one.split(".")[0] in PACKAGES)
 
     def fingerprint(self, name: str) -> str:
         """Return a short form of a function's code, to compare it with others."""
@@ -290,12 +294,12 @@ def fingerprint(node: ast.AST | None) -> str:
 
 
 def package_fingerprints() -> dict[str, str]:
-    """Return functions of the package, as `slp_transformer.masks.causal_mask`, by their code."""
+    """Return functions of our packages, as `slp_transformer.masks.causal_mask`, by their code."""
     found: dict[str, str] = {}
-    for folder in PASTED_FROM:
-        for path in resources.files(PACKAGE).joinpath(*folder).iterdir():
+    for package in filter(find_spec, PASTED_FROM):
+        for path in resources.files(package).iterdir():
             if path.name.endswith(".py"):
-                module = ".".join([PACKAGE, *folder, path.name.removesuffix(".py")])
+                module = f"{package}.{path.name.removesuffix('.py')}"
                 for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                     if code := fingerprint(node):
                         found.setdefault(code, f"{module}.{getattr(node, 'name', '')}")

@@ -7,11 +7,12 @@ import pytest
 
 import slp_transformer
 from slp_transformer._internal.docs_sections import DOCS_SECTIONS, see
+from slp_transformer._internal.plugins import PACKAGES
 from slp_transformer._internal.setting_names import FOREIGN_NAMES, HUGGING_FACE
 from slp_transformer.modern.families import HF_FAMILIES
 
-PACKAGE = Path(slp_transformer.__file__).parent
-DOCS = PACKAGE.parent / "docs"
+ROOT = Path(slp_transformer.__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize("topic", DOCS_SECTIONS)
@@ -23,7 +24,7 @@ def test_the_page_has_the_section(topic):
 
 
 def test_messages_name_each_section_of_the_table_and_no_other():
-    sources = [path.read_text("utf-8") for path in PACKAGE.rglob("*.py")]
+    sources = [path.read_text("utf-8") for name in PACKAGES for path in (ROOT / name).rglob("*.py")]
     named = {t for text in sources for t in re.findall(r"""see\(["']([a-z ]+)["']\)""", text)}
     assert named == set(DOCS_SECTIONS)
 

@@ -11,6 +11,7 @@ import pytest
 from own_process import python
 
 import slp_transformer
+from slp_transformer._internal.plugins import PACKAGES
 
 for needed in ("safetensors", "tomli_w", "tyro", "pydantic"):
     pytest.importorskip(needed, reason="commands need the text extra")
@@ -40,11 +41,6 @@ def run(folder, path, *commands):
     return done.stdout.split("\0")
 
 
-def copy_package(folder, *left_out):
-    ignored = shutil.ignore_patterns("__pycache__", *left_out)
-    shutil.copytree(ROOT / "slp_transformer", folder / "slp_transformer", ignore=ignored)
-
-
 def install(folder, name, entries, **modules):
     """Write modules, and the metadata of a package of them as pip would."""
     info = folder / f"{name}-1.0.dist-info"
@@ -56,8 +52,9 @@ def install(folder, name, entries, **modules):
 
 
 @pytest.mark.slow
-def test_without_the_guitars_folder_everything_else_works(tmp_path):
-    copy_package(tmp_path / "copy", "guitar")
+def test_without_the_guitars_package_everything_else_works(tmp_path):
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "slp_transformer", tmp_path / "copy" / "slp_transformer", ignore=ignored)
     (tmp_path / "fox.txt").write_text(
         "The quick brown fox jumps over the lazy dog.\n" * 20, "utf-8"
     )
@@ -86,7 +83,7 @@ def test_without_the_guitars_folder_everything_else_works(tmp_path):
 @pytest.mark.slow
 def test_in_a_zip_file_the_guitar_is_there_with_its_presets(tmp_path):
     with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
-        for path in (ROOT / "slp_transformer").rglob("*"):
+        for path in [p for name in PACKAGES for p in (ROOT / name).rglob("*")]:
             if path.suffix in (".py", ".toml", ".txt"):
                 archive.write(path, path.relative_to(ROOT))
     *said, about = run(
@@ -142,9 +139,7 @@ alone = others:Nothing
 
 @pytest.mark.slow
 def test_a_plug_in_of_another_package_adds_what_has_no_name_yet_and_a_broken_one_is_named(tmp_path):
-    check = (
-        "from slp_transformer.check.diagnosing import CHECKS\nCHECKS['mine'] = CHECKS['softmax']"
-    )
+    check = "from slp_transformer.check import CHECKS\nCHECKS['mine'] = CHECKS['softmax']"
     modules = {"others": OTHERS, "others_checks": check, "broken": "1 / 0"}
     install(tmp_path / "site", "others", ENTRIES, **modules)
     usage, *said, about = run(
@@ -156,7 +151,7 @@ def test_a_plug_in_of_another_package_adds_what_has_no_name_yet_and_a_broken_one
         "The plug-in broken is left out, for it cannot be loaded (ZeroDivisionError: division by ",
         "The plug-in wrong is left out, for it cannot be loaded (TypeError: others:Hello is a type",
         'Two plug-ins have commands named "train": that of this package is taken, and that of the',
-        'Two plug-ins have commands named "tab": that of the plug-in guitar is taken, and that of ',
+        'Two plug-ins have commands named "tab": that of the plug-in slp_guitar is taken, and',
         'Two plug-ins have tasks named "text": that of this package is taken, and that of the plug',
     ):
         assert usage.count(sentence) == 1 and not any(sentence in text for text in said), sentence

@@ -27,7 +27,7 @@ from planted import ALL, ODD, verdict
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
-from slp_transformer.check.diagnosing import (
+from slp_transformer.check.diagnosing.diagnosis import (
     CHECKS,
     FLOATS_FOR_INTEGERS,
     OVERFLOW,
@@ -36,9 +36,9 @@ from slp_transformer.check.diagnosing import (
     Mistakes,
     parse_mistake_table,
 )
-from slp_transformer.check.diagnosing import check as make_check
-from slp_transformer.check.other_orders import iter_other_orders
-from slp_transformer.check.timed_run import RaisedError
+from slp_transformer.check.diagnosing.diagnosis import check as make_check
+from slp_transformer.check.diagnosing.other_orders import iter_other_orders
+from slp_transformer.check.diagnosing.timed_run import RaisedError
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
 from slp_transformer.loss import next_token_loss, perplexity

@@ -1,5 +1,6 @@
 """A class's files, each in a process of its own: what is right is found, and nobody forges it."""
 
+import importlib
 import inspect
 import json
 import os
@@ -21,19 +22,21 @@ import torch
 from planted import ALL, ODD, verdict
 
 from slp_transformer import check
-from slp_transformer.check import class_report, student_file, student_server
+from slp_transformer._internal.plugins import PACKAGES
+from slp_transformer.check import student_file
 from slp_transformer.check.__main__ import main
-from slp_transformer.check.answer_codec import (
+from slp_transformer.check.diagnosing.comparing import NotNumeric
+from slp_transformer.check.diagnosing.diagnosis import DEFAULT_TIMEOUT_S
+from slp_transformer.check.diagnosing.timed_run import RaisedError, TimedOut
+from slp_transformer.check.grading import class_report, student_process, student_server
+from slp_transformer.check.grading.answer_codec import (
     MAX_NUMBERS,
     decode_answer,
     encode_answer,
     to_short_line,
 )
-from slp_transformer.check.class_report import report_on_class
-from slp_transformer.check.comparing import NotNumeric
-from slp_transformer.check.diagnosing import DEFAULT_TIMEOUT_S
+from slp_transformer.check.grading.class_report import report_on_class
 from slp_transformer.check.student_file import fingerprint, package_fingerprints, parse_file
-from slp_transformer.check.timed_run import RaisedError, TimedOut
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux alone can guard")
 
@@ -146,6 +149,31 @@ check.attention(my_attention)
     assert sorted(file.checks_without_function()) == ["attention", "top_k"]
 
 
+def test_a_hand_in_that_imports_a_solution_is_named_whichever_package_has_it():
+    source = """
+from slp_guitar.fretboard import is_playable_grip as taken
+from slp_transformer import causal_mask
+def temperature(u, tau):
+    import slp_guitar
+    return u / tau
+def is_playable_grip(places): return taken(places)
+"""
+    file = parse_file("bo.py", source.encode())
+    own = file.function_names_by_check()
+    assert {one: file.package_names_used_by(name) for one, name in own.items()} == {
+        "temperature": ["slp_guitar"],
+        "is_playable_grip": ["slp_guitar.fretboard.is_playable_grip"],
+    }
+
+
+def test_a_pasted_solution_of_any_package_is_recognized_and_its_files_can_be_read():
+    homes = {name.partition(".")[0] for name in package_fingerprints().values()}
+    assert homes == {*PACKAGES}
+    readable = student_process._readable_paths("/nowhere")
+    for name in PACKAGES:
+        assert str(Path(importlib.import_module(name).__file__).parent) in readable
+
+
 def test_an_own_function_stands_before_an_imported_one():
     file = parse_file("bo.py", b"from torch import softmax\ndef my_softmax(x): return x\n")
     assert (
@@ -168,7 +196,7 @@ def test_a_long_function_of_the_package_is_known_by_its_code_and_a_short_one_is_
     source = source[source.index("def beam_step") :]
     file = parse_file("bo.py", source.replace("beam_step", "my_beam_step").encode())
     known = package_fingerprints()
-    where = "slp_transformer.check.sampling_checks.beam_step"
+    where = "slp_transformer.check.tables.sampling_checks.beam_step"
     assert known[file.fingerprint("my_beam_step")] == where
     renamed = parse_file("bo.py", source.replace("places", "p").encode())
     assert renamed.fingerprint("beam_step") not in known
@@ -197,7 +225,7 @@ FORGED = """
 import json, os, torch
 
 class A:
-    import slp_transformer.check.comparing as comparing, slp_transformer.check.diagnosing as judging
+    from slp_transformer.check.diagnosing import comparing, diagnosis as judging
     comparing.answers_agree = judging.answers_agree = lambda *given: True
     torch.allclose = torch.Tensor.equal = lambda *given, **named: True
     for one in judging.CHECKS.values():

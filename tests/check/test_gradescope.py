@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from slp_transformer.check import gradescope
 from slp_transformer.check.__main__ import main
+from slp_transformer.check.grading import gradescope
 
 POINTS = "softmax = 2\nffn = 3.5\nattention = 1\ntop_k = 1\nblock = 1\ncausal_mask = 1\n"
 ROWS = [

@@ -15,9 +15,9 @@ from own_process import python
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.check import __main__ as command
-from slp_transformer.check import own_model, own_writing
-from slp_transformer.check.own_model import NEEDED, OwnModel, Parts
-from slp_transformer.check.progress_page import PART_FUNCTIONS, TEMPLATE
+from slp_transformer.check.own import own_model, own_writing
+from slp_transformer.check.own.own_model import NEEDED, OwnModel, Parts
+from slp_transformer.check.own.progress_page import PART_FUNCTIONS, TEMPLATE
 from slp_transformer.check.student_file import read_functions
 from slp_transformer.modern import from_pretrained
 

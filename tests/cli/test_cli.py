@@ -14,20 +14,20 @@ import pytest
 import torch
 from commands import SENTENCE, SMALL, fine, output, refused, result, weights
 
-from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer._internal import progress_bar
-from slp_transformer.cli import main
-from slp_transformer.data import TextTokenizer, load_corpus
-from slp_transformer.guitar import (
+from slp_guitar import (
     TabTokenizer,
     format_tab,
     make_practice_corpus,
     read_tab_folder,
     write_tab,
 )
-from slp_transformer.guitar.formats.registry import read_any_tab_file
-from slp_transformer.guitar.tab_task import GenerateTabs, TabTask
-from slp_transformer.guitar.theory import KEY_NAMES
+from slp_guitar.formats.registry import read_any_tab_file
+from slp_guitar.tab_task import GenerateTabs, TabTask
+from slp_guitar.theory import KEY_NAMES
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer._internal import progress_bar
+from slp_transformer.cli import main
+from slp_transformer.data import TextTokenizer, load_corpus
 from slp_transformer.sampling import SAMPLING
 from slp_transformer.tasks.base import LoadedRun
 from slp_transformer.tasks.generation_session import GeneratedText, continue_prompts

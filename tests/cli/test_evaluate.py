@@ -8,11 +8,11 @@ import pytest
 import torch
 from commands import SENTENCE, SMALL, fine, output, result
 
+from slp_guitar import make_practice_corpus, write_tab
+from slp_guitar.tab_evaluation import compute_piece_bits
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data import load_corpus, text_corpus, token_file
 from slp_transformer.data.token_file import TokenStore
-from slp_transformer.guitar import make_practice_corpus, write_tab
-from slp_transformer.guitar.tab_evaluation import compute_piece_bits
 from slp_transformer.tasks import evaluation
 from slp_transformer.tasks.config_files import PRESETS
 from slp_transformer.tasks.generation_session import BATCH_SIZE

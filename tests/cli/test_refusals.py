@@ -10,8 +10,8 @@ import pytest
 import torch
 from commands import PAIR_SIZES, SENTENCE, SMALL, TRAIN_PAIRS, fine, refused, write_pairs
 
+from slp_guitar import make_practice_corpus, write_tab
 from slp_transformer.cli import main
-from slp_transformer.guitar import make_practice_corpus, write_tab
 from slp_transformer.training.checkpoints import save_checkpoint
 
 

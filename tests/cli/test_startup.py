@@ -9,11 +9,11 @@ import own_process
 import pytest
 
 import slp_transformer
+from slp_guitar import TabTokenizer
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.json_files import load_validated, read_json
 from slp_transformer.data import TextTokenizer
 from slp_transformer.data.text_tokenizer import byte_by_character
-from slp_transformer.guitar import TabTokenizer
 from slp_transformer.training.train_config import TrainConfig
 
 pytest.importorskip("pydantic", reason="files are checked with the text extra")

@@ -13,11 +13,11 @@ from commands import SENTENCE, SMALL, fine, refused
 from own_process import OWN
 from sampled import mostly_slow
 
+from slp_guitar.commands.song_options import TabOptions
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.cli import main
 from slp_transformer.cli.parsing import parse_flags
-from slp_transformer.guitar.commands.song_options import TabOptions
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX closes streams")
 TAB = "e|-1-2-|\nB|-----|\nG|-----|\nD|-----|\nA|-----|\nE|-----|\n"

@@ -11,16 +11,16 @@ from commands import fine, refused
 from guitar_pieces import event, timed
 from own_process import python
 
+from slp_guitar import read_tab_file
+from slp_guitar.commands import convert
+from slp_guitar.commands.song_options import TabOptions
+from slp_guitar.commands.tab import make_fingering_options
+from slp_guitar.fingering.hand_model import HandModel
+from slp_guitar.formats import registry
+from slp_guitar.formats.registry import read_any_tab_file, write_tab
+from slp_guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
+from slp_guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer._internal import atomic_write
-from slp_transformer.guitar import read_tab_file
-from slp_transformer.guitar.commands import convert
-from slp_transformer.guitar.commands.song_options import TabOptions
-from slp_transformer.guitar.commands.tab import make_fingering_options
-from slp_transformer.guitar.fingering.hand_model import HandModel
-from slp_transformer.guitar.formats import registry
-from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
-from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
-from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer.training.checkpoints import save_checkpoint
 
 mido = pytest.importorskip("mido", reason="MIDI files need the guitar extra")

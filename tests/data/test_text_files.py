@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from commands import SMALL, fine, weights
 
+from slp_guitar import make_practice_corpus, read_tab_folder, write_tab
 from slp_transformer.data import (
     find_text_files,
     iter_documents,
@@ -20,7 +21,6 @@ from slp_transformer.data import (
 from slp_transformer.data import text_files as reading_module
 from slp_transformer.data.pair_corpus import read_lines
 from slp_transformer.data.text_files import iter_file_text, save_stdin
-from slp_transformer.guitar import make_practice_corpus, read_tab_folder, write_tab
 
 
 def standard_input(monkeypatch, content: bytes) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import model_pages
 import pytest
 
-from slp_transformer.guitar import compute_playable_share
-from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
+from slp_guitar import compute_playable_share
+from slp_guitar.formats.alphatex import parse_alphatex_tabs
 
 pytest.importorskip("mkdocs", reason="the site needs the docs extra")
 

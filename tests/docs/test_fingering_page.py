@@ -17,19 +17,19 @@ from guitar_pieces import random_piece
 from model_stage import ADDRESS, answering, assert_accessible, on_a_phone, without_scripts
 from own_process import printed
 
-from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
-from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
-from slp_transformer.guitar.ascii_writer import format_tab
-from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
-from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
-from slp_transformer.guitar.formats import notation
-from slp_transformer.guitar.formats.midi import read_midi_tabs
-from slp_transformer.guitar.formats.midi_writer import format_midi
-from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
-from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
-from slp_transformer.guitar.text_time import infer_timing
+from slp_guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
+from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.ascii_writer import format_tab
+from slp_guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
+from slp_guitar.fingering.playable_chords import FingeringOptions
+from slp_guitar.fingering.playable_pieces import piece_from_tab
+from slp_guitar.formats import notation
+from slp_guitar.formats.midi import read_midi_tabs
+from slp_guitar.formats.midi_writer import format_midi
+from slp_guitar.formats.registry import read_any_tab_file, write_tab
+from slp_guitar.fretboard import STANDARD, TUNINGS, Note, Tuning
+from slp_guitar.tab import Bar, Event, Tab, TabNote
+from slp_guitar.text_time import infer_timing
 
 for library in ("mkdocs", "py_mini_racer"):
     pytest.importorskip(library)

@@ -235,6 +235,24 @@ def test_all_chapters_are_tried_and_the_good_ones_kept(project):
     assert "Running chapters/07_small.py" in message and "Failed chapters/08_bad.py" in message
 
 
+def test_a_chapter_on_the_guitar_depends_on_its_package(project):
+    """What it imports, what ran, when a file was written: all of `slp_guitar`, too."""
+    module = project / "slp_guitar" / "tab.py"
+    module.parent.mkdir()
+    (module.parent / "__init__.py").write_text("from slp_guitar.tab import f\n", encoding="utf-8")
+    module.write_text('def f():\n    """It."""\n    return 7\n', encoding="utf-8")
+    assert module in links.modules(project)
+    cell = "from slp_guitar import f\n\nf()"
+    played = chapter(project, f"# %% [markdown]\n# # 12 · Tab\n\n# %%\n{cell}\n", "12_tab")
+    assert chapter_source.objects_named(played) == ["slp_guitar.tab.f"]
+    assert "slp_guitar/tab.py" in execution._times(played)
+    cache = execution.Cache(project / "kept")
+    outputs = cache.run(played)
+    assert outputs[0][0]["data"]["text/plain"] == "7" and cache.load(played) == outputs
+    module.write_text(module.read_text("utf-8").replace("7", "8"), encoding="utf-8")
+    assert cache.load(played) is None
+
+
 @pytest.mark.parametrize("edited", [False, True])
 def test_an_edit_while_a_chapter_runs_is_seen_by_any_clock(project, monkeypatch, edited):
     small, module = chapter(project), project / "slp_transformer" / "low.py"

@@ -12,11 +12,11 @@ import torch
 from js_engines import Chromium, Racer, constants
 from sampled import mostly_slow
 
+from slp_guitar.tab_tokenizer import TabTokenizer
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
 from slp_transformer._internal.model_choices import ACTIVATIONS
 from slp_transformer.data.text_tokenizer import TextTokenizer, byte_by_character
 from slp_transformer.generation import generate
-from slp_transformer.guitar.tab_tokenizer import TabTokenizer
 from slp_transformer.hooks import HookedModule
 from slp_transformer.modern import RopeScaling
 from slp_transformer.modern.config import ModernConfig

@@ -17,6 +17,8 @@ import page_kernels  # noqa: E402
 import reader_kernel  # noqa: E402
 from page_kernels import Collected, KernelError, Kernels  # noqa: E402
 
+from slp_transformer._internal.plugins import PACKAGES  # noqa: E402
+
 
 def message(kind, **content):
     return {"msg_type": kind, "header": {"msg_type": kind}, "content": content}
@@ -525,6 +527,13 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
         assert end["state"] == "dead" and "ended the kernel" in end["text"]
         assert not kernel._manager.has_kernel
         kernel = few._get(("01", "chapter"))
+        assert not kernel.has_old_package
+        for package in PACKAGES:  # either of which may be edited
+            (tmp_path / package).mkdir(exist_ok=True)
+            (tmp_path / package / "new.py").touch()
+            assert kernel.has_old_package
+            (tmp_path / package / "new.py").unlink()
+            assert not kernel.has_old_package
         folder = kernel._place.name
         *_, made = kernel.run("x", page_kernels.Stop())
         assert made.outputs[0].ename == "NameError"  # a new one

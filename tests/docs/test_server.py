@@ -18,6 +18,8 @@ import chapter_source  # noqa: E402
 import execution  # noqa: E402
 import state  # noqa: E402
 
+from slp_transformer._internal.plugins import PACKAGES  # noqa: E402
+
 pytestmark = pytest.mark.slow
 PAGES = ("index", "equations", "notation", "pytorch", "teachers", "contributing", "api/index")
 CHAPTER = """\
@@ -60,6 +62,9 @@ def root(tmp_path, monkeypatch):
     (root / "slp_transformer" / "low.py").write_text('"""Low."""\n\n\ndef g(x):\n    """It."""\n')
     (root / "slp_transformer" / "high.py").write_text('"""What no chapter imports."""\n')
     (root / "slp_transformer" / "equations.toml").write_text(EQUATIONS, encoding="utf-8")
+    (root / "slp_guitar").mkdir()
+    (root / "slp_guitar" / "__init__.py").touch()
+    (root / "slp_guitar" / "tab.py").write_text('"""What guitarists read."""\n')
     (root / "chapters").mkdir()
     for number in (1, 2):
         path = root / "chapters" / f"0{number}_one.py"
@@ -112,6 +117,7 @@ def build(root, tmp_path):
         ("chapters/02_one.py", "What it is about", "What it tells"),
         ("chapters/02_one.py", "x_2", "y_2"),
         ("slp_transformer/high.py", "no chapter", "not one chapter"),
+        ("slp_guitar/tab.py", "guitarists read", "guitarists play"),
     ],
 )
 def test_a_server_shows_an_edit_as_a_fresh_build_does(build, path, old, new):
@@ -122,6 +128,17 @@ def test_a_server_shows_an_edit_as_a_fresh_build_does(build, path, old, new):
     quick = build()
     assert new.encode() in b"".join(quick.values())
     assert build(afresh=True) == quick
+
+
+def test_a_server_watches_the_chapters_the_recorded_runs_and_all_our_packages(root):
+    from mkdocs.config import load_config
+
+    config = load_config(str(root / "mkdocs.yml"))
+    config.plugins.on_startup(command="serve", dirty=False)
+    (root / "benchmarks" / "results").mkdir(parents=True)
+    watched = config.plugins.on_config(config).watch
+    folders = ("chapters", *PACKAGES, "benchmarks/results")
+    assert {str(root.joinpath(name)) for name in folders} <= set(watched)
 
 
 @pytest.fixture

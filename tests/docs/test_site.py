@@ -16,6 +16,8 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
+from chapter_source import module_name, package_files
+from reference import full_name, short_name
 from test_chapters import BOOK, every_chapter, execution, read
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one process builds it
@@ -121,21 +123,21 @@ def test_every_chapter_and_every_module_of_the_package_has_a_page(pages):
         while inner and f"api/{name}.{inner[0]}/index.html" in pages:
             name, inner = f"{name}.{inner[0]}", inner[1:]
         page = pages[f"api/{name}/index.html"]
-        anchor = f"slp_transformer.{module}"
+        anchor = full_name(module)
         assert not inner or anchor in page.ids or "practice." in module, module
 
 
 def modules_of_the_package():
-    """The modules that the reference describes, within the package."""
-    for path in sorted((ROOT / "slp_transformer").rglob("[a-z]*.py")):
-        names = path.relative_to(ROOT / "slp_transformer").with_suffix("").parts
-        yield ".".join(names)
+    """The modules that the reference describes, as it calls them."""
+    for path in package_files(ROOT):
+        if path.name[0].islower():
+            yield short_name(module_name(path, ROOT))
 
 
 def test_what_a_package_offers_is_on_its_page_under_that_name_and_leads_to_its_modules(pages):
-    for package, name in (("generation", "generate"), ("training", "train"), ("guitar", "Tab")):
+    for package, name in (("generation", "generate"), ("training", "train"), ("slp_guitar", "Tab")):
         page = pages[f"api/{package}/index.html"]
-        assert f"slp_transformer.{package}.{name}" in page.ids
+        assert f"{full_name(package)}.{name}" in page.ids
         assert len([link for link in page.links if link.startswith(f"../{package}.")]) >= 4
 
 
@@ -315,10 +317,10 @@ def typed(text):
 def test_types_in_the_reference_read_as_in_the_source(site):
     shown_anywhere = set()
     for path in sorted((site / "api").glob("*/index.html")):
-        own = ROOT.joinpath("slp_transformer", *path.parent.name.split("."))
+        own = ROOT.joinpath(*full_name(path.parent.name).split("."))
         modules = sorted(own.rglob("*.py")) if own.is_dir() else [own.with_suffix(".py")]
-        offers = re.findall(r"from slp_transformer\.([\w.]+) import", modules[0].read_text("utf-8"))
-        places = [ROOT / "slp_transformer" / f"{name.replace('.', '/')}.py" for name in offers]
+        offers = re.findall(r"from (slp_[\w.]+) import", modules[0].read_text("utf-8"))
+        places = [ROOT / f"{name.replace('.', '/')}.py" for name in offers]
         modules += [path for path in places if path.exists()]
         page = path.read_text(encoding="utf-8")
         page = re.sub(r"<details.*?</details>", "", page, flags=re.DOTALL)  # the source itself

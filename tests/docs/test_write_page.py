@@ -20,13 +20,13 @@ from model_stage import (
     without_scripts,
 )
 
+from slp_guitar import TabTokenizer, make_practice_corpus
+from slp_guitar.bar_lengths import take_columns_as_time
+from slp_guitar.formats.alphatex import format_alphatex, parse_alphatex_tabs
+from slp_guitar.formats.gpif import read_gp_tabs
+from slp_guitar.timing import fit_bars_to_time_signature
 from slp_transformer import record_activations
 from slp_transformer.cli import main
-from slp_transformer.guitar import TabTokenizer, make_practice_corpus
-from slp_transformer.guitar.bar_lengths import take_columns_as_time
-from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex_tabs
-from slp_transformer.guitar.formats.gpif import read_gp_tabs
-from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.interpret.head_scores import induction_score
 from slp_transformer.interpret.lens import logit_lens
 from slp_transformer.sampling import SAMPLING

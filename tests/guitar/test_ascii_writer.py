@@ -7,11 +7,11 @@ import pytest
 from guitar_pieces import event, random_piece
 from sampled import mostly_slow
 
-from slp_transformer.guitar.ascii_reader import parse_ascii_tabs, read_tab_file
-from slp_transformer.guitar.ascii_writer import compute_columns_per_step, format_tab
-from slp_transformer.guitar.formats.registry import write_tab
-from slp_transformer.guitar.fretboard import HALF_STEP_DOWN, OPEN_D, STANDARD, Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
+from slp_guitar.ascii_reader import parse_ascii_tabs, read_tab_file
+from slp_guitar.ascii_writer import compute_columns_per_step, format_tab
+from slp_guitar.formats.registry import write_tab
+from slp_guitar.fretboard import HALF_STEP_DOWN, OPEN_D, STANDARD, Note, Tuning
+from slp_guitar.tab import Bar, Event, Tab, Technique
 
 C_AND_RUN = Tab(
     title="C and a run",

@@ -11,22 +11,22 @@ import pytest
 from commands import fine, refused
 from sampled import mostly_slow
 
-from slp_transformer._internal import bounds
-from slp_transformer._internal.bounds import check_score_moment, parse_exact_number
-from slp_transformer.guitar import playing_order
-from slp_transformer.guitar.formats import gpif, musicxml, tab_builder
-from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
-from slp_transformer.guitar.formats.gpif import read_gp_tabs
-from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
-from slp_transformer.guitar.formats.registry import FORMATS, read_any_tab_file
-from slp_transformer.guitar.formats.tab_builder import (
+from slp_guitar import playing_order
+from slp_guitar.formats import gpif, musicxml, tab_builder
+from slp_guitar.formats.alphatex import parse_alphatex_tabs
+from slp_guitar.formats.gpif import read_gp_tabs
+from slp_guitar.formats.musicxml import read_musicxml_tabs
+from slp_guitar.formats.registry import FORMATS, read_any_tab_file
+from slp_guitar.formats.tab_builder import (
     BarHeader,
     NoteEvent,
     TabBuilder,
     build_tabs,
 )
-from slp_transformer.guitar.fretboard import STANDARD, Note
-from slp_transformer.guitar.playing_order import expand_repeats
+from slp_guitar.fretboard import STANDARD, Note
+from slp_guitar.playing_order import expand_repeats
+from slp_transformer._internal import bounds
+from slp_transformer._internal.bounds import check_score_moment, parse_exact_number
 
 SCORE = (
     '<score-partwise><part-list><score-part id="P1"><part-name>x</part-name></score-part>'
@@ -80,7 +80,7 @@ def test_lengths_whose_common_unit_only_grows_are_refused(tmp_path):
     ],
 )
 def test_each_bound_of_a_piece_is_heeded(tmp_path, monkeypatch, bound, value, says):
-    from slp_transformer.guitar.formats import tab_builder
+    from slp_guitar.formats import tab_builder
 
     write_score(tmp_path / "a.musicxml", *["1"] * 6)
     read_musicxml_tabs(tmp_path / "a.musicxml")

@@ -12,11 +12,11 @@ from alphatab import export_guitar_pro_7
 from guitar_pieces import event, random_piece, timed
 from sampled import mostly_slow
 
-from slp_transformer.guitar.formats import gpif, registry
-from slp_transformer.guitar.formats.registry import describe_losses
-from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
-from slp_transformer.guitar.tab import Bar, Tab, Technique
-from slp_transformer.guitar.techniques import TECHNIQUES
+from slp_guitar.formats import gpif, registry
+from slp_guitar.formats.registry import describe_losses
+from slp_guitar.fretboard import STANDARD, Note, Tuning
+from slp_guitar.tab import Bar, Tab, Technique
+from slp_guitar.techniques import TECHNIQUES
 
 NOT_HELD = {
     each.suffixes[0]: set(each.cannot_hold)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from guitar_pieces import event
 
-from slp_transformer.guitar.corpus_statistics import (
+from slp_guitar.corpus_statistics import (
     CopyDetector,
     compute_corpus_statistics,
     compute_hand_shifts,
@@ -13,7 +13,7 @@ from slp_transformer.guitar.corpus_statistics import (
     compute_playable_share,
     repeated_bar_flags,
 )
-from slp_transformer.guitar.tab import Bar, Event, Note, Tab, Technique
+from slp_guitar.tab import Bar, Event, Note, Tab, Technique
 
 
 def bar(*moments, steps=16):

@@ -8,15 +8,15 @@ import mido
 import pytest
 from guitar_pieces import event, timed
 
+from slp_guitar.formats import registry
+from slp_guitar.formats.alphatex import parse_alphatex_tabs
+from slp_guitar.formats.gpif import read_gp_tabs
+from slp_guitar.formats.midi import read_midi_tabs
+from slp_guitar.formats.musicxml import read_musicxml_tabs
+from slp_guitar.fretboard import DROP_D, STANDARD
+from slp_guitar.tab import Bar, Technique
+from slp_guitar.timing import bar_start_steps
 from slp_transformer.cli import main
-from slp_transformer.guitar.formats import registry
-from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
-from slp_transformer.guitar.formats.gpif import read_gp_tabs
-from slp_transformer.guitar.formats.midi import read_midi_tabs
-from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
-from slp_transformer.guitar.fretboard import DROP_D, STANDARD
-from slp_transformer.guitar.tab import Bar, Technique
-from slp_transformer.guitar.timing import bar_start_steps
 
 guitarpro = pytest.importorskip("guitarpro", reason="Guitar Pro files need the guitar extra")
 

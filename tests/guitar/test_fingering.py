@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 from guitar_pieces import timed
 
-from slp_transformer.guitar.fingering import viterbi
-from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
-from slp_transformer.guitar.fingering.grips import (
+from slp_guitar.fingering import viterbi
+from slp_guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
+from slp_guitar.fingering.grips import (
     UnplayableError,
     allowed_next_notes,
     find_grips,
     find_playable_grips,
     place_on_lowest_frets,
 )
-from slp_transformer.guitar.fingering.passages import (
+from slp_guitar.fingering.passages import (
     FingeringMetrics,
     compare_fingerings,
     passage_from_grips,
@@ -25,20 +25,20 @@ from slp_transformer.guitar.fingering.passages import (
     read_passages_jsonl,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
-from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
-from slp_transformer.guitar.fingering.questions import (
+from slp_guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
+from slp_guitar.fingering.playable_pieces import piece_from_tab
+from slp_guitar.fingering.questions import (
     find_repeats,
     rank_questions,
     spread_answers,
 )
-from slp_transformer.guitar.fingering.viterbi import (
+from slp_guitar.fingering.viterbi import (
     HandCosts,
     find_cheapest_fingering,
     find_cheapest_path,
     price_grips,
 )
-from slp_transformer.guitar.fretboard import (
+from slp_guitar.fretboard import (
     DROP_D,
     NAMED_TUNINGS,
     STANDARD,
@@ -46,7 +46,7 @@ from slp_transformer.guitar.fretboard import (
     Tuning,
     is_playable_grip,
 )
-from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 C_MAJOR = (48, 52, 55, 60, 64)
 OPEN_C = (Note(5, 3), Note(4, 2), Note(3, 0), Note(2, 1), Note(1, 0))

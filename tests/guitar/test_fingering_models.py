@@ -9,11 +9,9 @@ import pytest
 import torch
 from tiny_training import run
 
-from slp_transformer import EncoderDecoder, TransformerConfig, cli
-from slp_transformer.cache import KVCache
-from slp_transformer.guitar.fingering import hand_model, hand_training, seq2seq
-from slp_transformer.guitar.fingering.grips import allowed_next_notes, find_grips
-from slp_transformer.guitar.fingering.hand_lattice import (
+from slp_guitar.fingering import hand_model, hand_training, seq2seq
+from slp_guitar.fingering.grips import allowed_next_notes, find_grips
+from slp_guitar.fingering.hand_lattice import (
     FEATURE_OFFSETS,
     MAX_STATES_PER_MOMENT,
     PassageWindows,
@@ -22,7 +20,7 @@ from slp_transformer.guitar.fingering.hand_lattice import (
     gap_class,
     possible_hand_frets,
 )
-from slp_transformer.guitar.fingering.hand_model import (
+from slp_guitar.fingering.hand_model import (
     HandEnsemble,
     HandModel,
     compute_state_marginals,
@@ -31,9 +29,9 @@ from slp_transformer.guitar.fingering.hand_model import (
     log_partition,
     select_best_grip,
 )
-from slp_transformer.guitar.fingering.hand_training import HandWindowSource, main, make_hand_trainer
-from slp_transformer.guitar.fingering.passages import passage_from_grips
-from slp_transformer.guitar.fingering.seq2seq import (
+from slp_guitar.fingering.hand_training import HandWindowSource, main, make_hand_trainer
+from slp_guitar.fingering.passages import passage_from_grips
+from slp_guitar.fingering.seq2seq import (
     PAD_ID,
     SOURCE_VOCAB_SIZE,
     TARGET_VOCAB_SIZE,
@@ -43,8 +41,10 @@ from slp_transformer.guitar.fingering.seq2seq import (
     note_to_target_id,
     translate_passage,
 )
-from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
-from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, is_playable_grip
+from slp_guitar.fingering.viterbi import find_cheapest_fingering
+from slp_guitar.fretboard import STANDARD, Note, Tuning, is_playable_grip
+from slp_transformer import EncoderDecoder, TransformerConfig, cli
+from slp_transformer.cache import KVCache
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training.callbacks import Callback
 from slp_transformer.training.checkpoints import save_checkpoint

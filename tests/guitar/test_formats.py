@@ -8,13 +8,13 @@ from fractions import Fraction
 import pytest
 from guitar_pieces import event, random_piece, timed
 
-from slp_transformer.guitar.formats import registry
-from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex_tabs
-from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
-from slp_transformer.guitar.formats.notation import round_trip_tab
-from slp_transformer.guitar.fretboard import DROP_D, Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
-from slp_transformer.guitar.timing import bar_start_steps
+from slp_guitar.formats import registry
+from slp_guitar.formats.alphatex import format_alphatex, parse_alphatex_tabs
+from slp_guitar.formats.musicxml_writer import format_musicxml
+from slp_guitar.formats.notation import round_trip_tab
+from slp_guitar.fretboard import DROP_D, Note, Tuning
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique
+from slp_guitar.timing import bar_start_steps
 
 # --- alphaTex ------------------------------------------------------------------------------------
 

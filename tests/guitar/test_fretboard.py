@@ -2,7 +2,7 @@
 
 import pytest
 
-from slp_transformer.guitar.fretboard import (
+from slp_guitar.fretboard import (
     DADGAD,
     DROP_D,
     HALF_STEP_DOWN,

@@ -4,12 +4,12 @@ import guitarpro
 import pytest
 from guitar_pieces import event, timed
 
-from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
-from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro_tabs
-from slp_transformer.guitar.formats.notation import NoteValue, measures_from_tab, round_trip_tab
-from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
-from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
+from slp_guitar.formats.alphatex import parse_alphatex_tabs
+from slp_guitar.formats.guitar_pro import read_guitar_pro_tabs
+from slp_guitar.formats.notation import NoteValue, measures_from_tab, round_trip_tab
+from slp_guitar.formats.registry import read_any_tab_file, write_tab
+from slp_guitar.fretboard import Note, Tuning
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 
 def read_one(path):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from slp_transformer.guitar.guitarset import read_guitarset_tabs, read_jams_tab
-from slp_transformer.guitar.tab_task import TabData, TabTask
+from slp_guitar.guitarset import read_guitarset_tabs, read_jams_tab
+from slp_guitar.tab_task import TabData, TabTask
 from slp_transformer.tasks.base import Dataset
 from slp_transformer.tasks.config_files import load_config, override
 

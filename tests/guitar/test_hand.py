@@ -2,24 +2,24 @@
 
 import pytest
 
-from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
-from slp_transformer.guitar.fingering.grips import (
+from slp_guitar.fingering.fingering_pieces import find_fingerings
+from slp_guitar.fingering.grips import (
     UnplayableError,
     find_grips_or_placements,
     find_placements,
     find_playable_grips,
 )
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
-from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
-from slp_transformer.guitar.fretboard import (
+from slp_guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
+from slp_guitar.fingering.playable_pieces import piece_from_tab
+from slp_guitar.fretboard import (
     STANDARD,
     Note,
     Tuning,
     get_scale_length,
     is_playable_grip,
 )
-from slp_transformer.guitar.hand import explain_impossible_grip
-from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
+from slp_guitar.hand import explain_impossible_grip
+from slp_guitar.tab import Bar, Event, Tab, TabNote
 
 BASS = Tuning((43, 38, 33, 28))
 UKULELE = Tuning((69, 64, 60, 67))

@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from slp_transformer.guitar.fingering import features, fitted_costs, lattice
-from slp_transformer.guitar.fingering.features import Memory, classify_gaps
-from slp_transformer.guitar.fingering.fitted_costs import (
+from slp_guitar.fingering import features, fitted_costs, lattice
+from slp_guitar.fingering.features import Memory, classify_gaps
+from slp_guitar.fingering.fitted_costs import (
     CUT,
     RELEASED,
     UNIT,
     FittedCosts,
     load_weights,
 )
-from slp_transformer.guitar.fingering.grips import find_grips
-from slp_transformer.guitar.fingering.lattice import FingeringLattice
-from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.ringing import count_held_and_cut_notes, find_released_notes
-from slp_transformer.guitar.fretboard import STANDARD, Note
+from slp_guitar.fingering.grips import find_grips
+from slp_guitar.fingering.lattice import FingeringLattice
+from slp_guitar.fingering.passages import Passage
+from slp_guitar.fingering.ringing import count_held_and_cut_notes, find_released_notes
+from slp_guitar.fretboard import STANDARD, Note
 
 HANDS = (1, 5, 9)
 
@@ -172,7 +172,7 @@ def test_time_is_classed_by_the_piece_s_median():
 
 def test_the_likelihood_is_that_of_all_paths_counted_one_by_one(monkeypatch):
     torch = pytest.importorskip("torch")
-    from slp_transformer.guitar.fingering import cost_fitting
+    from slp_guitar.fingering import cost_fitting
 
     monkeypatch.setattr(cost_fitting, "HAND_FRETS", HANDS)
     monkeypatch.setattr(fitted_costs, "HAND_FRETS", HANDS)

@@ -5,13 +5,13 @@ import io
 import mido
 import pytest
 
-from slp_transformer.guitar.formats import safe_read
-from slp_transformer.guitar.formats.midi import read_midi_tabs
-from slp_transformer.guitar.formats.notation import measures_from_tab
-from slp_transformer.guitar.formats.registry import describe_losses, write_tab
-from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Tab
-from slp_transformer.guitar.timing import bar_start_steps
+from slp_guitar.formats import safe_read
+from slp_guitar.formats.midi import read_midi_tabs
+from slp_guitar.formats.notation import measures_from_tab
+from slp_guitar.formats.registry import describe_losses, write_tab
+from slp_guitar.fretboard import STANDARD, Note, Tuning
+from slp_guitar.tab import Bar, Event, Tab
+from slp_guitar.timing import bar_start_steps
 
 
 def midi_file(path, *tracks, ticks=480, kind=1):

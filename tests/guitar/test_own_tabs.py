@@ -6,11 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import layer_norm, relu
 
-from slp_transformer._internal import plugins
-from slp_transformer.check import __main__ as command
-from slp_transformer.check import own_model, own_writing
-from slp_transformer.check.own_model import Parts
-from slp_transformer.guitar import (
+from slp_guitar import (
     STANDARD,
     Bar,
     Event,
@@ -20,8 +16,12 @@ from slp_transformer.guitar import (
     encode_all_tabs,
     own_tabs,
 )
-from slp_transformer.guitar.formats.registry import read_any_tab_file
-from slp_transformer.guitar.tab_dataset import TabDataset
+from slp_guitar.formats.registry import read_any_tab_file
+from slp_guitar.tab_dataset import TabDataset
+from slp_transformer._internal import plugins
+from slp_transformer.check import __main__ as command
+from slp_transformer.check.own import own_model, own_writing
+from slp_transformer.check.own.own_model import Parts
 
 
 def draw(y, dart):

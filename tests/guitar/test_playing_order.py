@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 from guitar_pieces import event, timed
 
-from slp_transformer.guitar.formats import registry
-from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
-from slp_transformer.guitar.formats.tab_builder import BarHeader, extend_endings_in_place
-from slp_transformer.guitar.playing_order import (
+from slp_guitar.formats import registry
+from slp_guitar.formats.alphatex import parse_alphatex_tabs
+from slp_guitar.formats.tab_builder import BarHeader, extend_endings_in_place
+from slp_guitar.playing_order import (
     BY_NUMBER,
     NESTED_IN_ENDING,
     NO_BEGINNING,
@@ -19,8 +19,8 @@ from slp_transformer.guitar.playing_order import (
     find_playing_order,
     find_unclear_repeats,
 )
-from slp_transformer.guitar.playing_signs import PLAYING_SIGNS, parse_playing_sign
-from slp_transformer.guitar.tab import Bar, check_tab
+from slp_guitar.playing_signs import PLAYING_SIGNS, parse_playing_sign
+from slp_guitar.tab import Bar, check_tab
 
 
 def bars_of(text):

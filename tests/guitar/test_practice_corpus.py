@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from slp_transformer.guitar.fretboard import (
+from slp_guitar.fretboard import (
     DADGAD,
     DROP_D,
     HALF_STEP_DOWN,
@@ -17,18 +17,18 @@ from slp_transformer.guitar.fretboard import (
     Note,
     is_playable_grip,
 )
-from slp_transformer.guitar.practice import (
+from slp_guitar.practice import (
     STUDY_KINDS,
     make_practice_corpus,
     make_practice_studies,
     scale_sequence_degrees,
 )
-from slp_transformer.guitar.practice_material import (
+from slp_guitar.practice_material import (
     find_chord_shapes,
     notes_in_position,
     parse_grip_diagram,
 )
-from slp_transformer.guitar.theory import (
+from slp_guitar.theory import (
     TABLES,
     chord_pitch_classes,
     parse_pitch_class,

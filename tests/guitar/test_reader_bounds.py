@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from slp_transformer.guitar.ascii_frets import find_cheapest_reading
-from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
-from slp_transformer.guitar.ascii_repair import realign_bar_rows
-from slp_transformer.guitar.ascii_tab import split_group_into_systems
-from slp_transformer.guitar.tab_header import parse_capo
+from slp_guitar.ascii_frets import find_cheapest_reading
+from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.ascii_repair import realign_bar_rows
+from slp_guitar.ascii_tab import split_group_into_systems
+from slp_guitar.tab_header import parse_capo
 
 
 def all_readings(digits):

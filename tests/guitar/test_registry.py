@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from guitar_pieces import event, timed
 
+from slp_guitar.formats import registry
+from slp_guitar.formats.registry import FORMATS, TabFormat
+from slp_guitar.tab import Bar, Technique, check_tab
+from slp_guitar.techniques import TECHNIQUES, TechniqueSigns
 from slp_transformer.cli import main
-from slp_transformer.guitar.formats import registry
-from slp_transformer.guitar.formats.registry import FORMATS, TabFormat
-from slp_transformer.guitar.tab import Bar, Technique, check_tab
-from slp_transformer.guitar.techniques import TECHNIQUES, TechniqueSigns
 
 DOCS = Path(__file__).parents[2] / "docs"
 BOTH_WAYS = [name for name, each in FORMATS.items() if each.reader and each.writer]

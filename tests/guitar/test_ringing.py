@@ -1,17 +1,17 @@
 """Notes that ring on: what is held, and what is cut."""
 
-from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
-from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
-from slp_transformer.guitar.fingering.ringing import (
+from slp_guitar.fingering.fingering_pieces import find_fingerings
+from slp_guitar.fingering.playable_chords import FingeringOptions
+from slp_guitar.fingering.playable_pieces import piece_from_tab
+from slp_guitar.fingering.ringing import (
     HEARD_SHARE,
     HeldNote,
     count_held_and_cut_notes,
     find_released_notes,
     make_ringing,
 )
-from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
+from slp_guitar.fretboard import Note, Tuning
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 
 def test_a_note_is_cut_once_where_its_string_is_struck_before_it_has_rung():

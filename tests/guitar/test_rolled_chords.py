@@ -2,11 +2,11 @@
 
 import pytest
 
-from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
-from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
-from slp_transformer.guitar.fretboard import Note, Tuning, is_playable_grip
-from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
+from slp_guitar.fingering.fingering_pieces import find_fingerings
+from slp_guitar.fingering.playable_chords import FingeringOptions
+from slp_guitar.fingering.playable_pieces import piece_from_tab
+from slp_guitar.fretboard import Note, Tuning, is_playable_grip
+from slp_guitar.tab import Bar, Event, Tab, TabNote
 
 ROLL = FingeringOptions(unplayable_policy="roll")
 

@@ -4,15 +4,15 @@ import random
 
 import pytest
 
-from slp_transformer.guitar import (
+from slp_guitar import (
     TabTokenizer,
     make_practice_corpus,
     prepare_tab_dataset,
     write_tab,
 )
-from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.tab import Bar, Event, Tab
-from slp_transformer.guitar.tab_dataset import read_tab_source
+from slp_guitar.fretboard import Note
+from slp_guitar.tab import Bar, Event, Tab
+from slp_guitar.tab_dataset import read_tab_source
 
 
 @pytest.fixture

@@ -5,16 +5,16 @@ from functools import cache
 
 import pytest
 
-from slp_transformer.guitar import TabTokenizer
-from slp_transformer.guitar.bar_lengths import (
+from slp_guitar import TabTokenizer
+from slp_guitar.bar_lengths import (
     METER_OF_COLUMNS,
     NOTATED_STEPS_PER_QUARTER,
     count_bar_steps,
 )
-from slp_transformer.guitar.formats.registry import read_any_tab_file
-from slp_transformer.guitar.fretboard import TUNINGS, is_playable_grip
-from slp_transformer.guitar.tab_session import TabSession
-from slp_transformer.guitar.timing import time_signature_of
+from slp_guitar.formats.registry import read_any_tab_file
+from slp_guitar.fretboard import TUNINGS, is_playable_grip
+from slp_guitar.tab_session import TabSession
+from slp_guitar.timing import time_signature_of
 
 
 def test_any_walk_along_what_is_allowed_can_be_played():

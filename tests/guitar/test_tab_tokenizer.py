@@ -9,12 +9,12 @@ import torch
 from guitar_pieces import event
 from sampled import mostly_slow
 
+from slp_guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tuning
+from slp_guitar.practice import make_practice_corpus
+from slp_guitar.tab import Bar, Event, Tab, Technique
+from slp_guitar.tab_dataset import collect_styles
+from slp_guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
 from slp_transformer.data.batches import DocumentWindowSource
-from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tuning
-from slp_transformer.guitar.practice import make_practice_corpus
-from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
-from slp_transformer.guitar.tab_dataset import collect_styles
-from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
 
 STYLES = ("Jazz", "Drop D, slow")
 TOKENIZER = TabTokenizer()

@@ -4,13 +4,13 @@ from fractions import Fraction
 
 import pytest
 
+from slp_guitar import text_time
+from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.formats.registry import read_any_tab_file
+from slp_guitar.tab_header import parse_tempo, parse_time_signature
+from slp_guitar.text_time import infer_timing
+from slp_guitar.timing import bar_start_steps, columns_to_steps
 from slp_transformer.cli import main
-from slp_transformer.guitar import text_time
-from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
-from slp_transformer.guitar.formats.registry import read_any_tab_file
-from slp_transformer.guitar.tab_header import parse_tempo, parse_time_signature
-from slp_transformer.guitar.text_time import infer_timing
-from slp_transformer.guitar.timing import bar_start_steps, columns_to_steps
 
 
 def drawn(*bars, head=""):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from guitar_pieces import event
 
-from slp_transformer.guitar.fretboard import DADGAD, STANDARD
-from slp_transformer.guitar.tab import Bar, Tab
-from slp_transformer.guitar.theory import (
+from slp_guitar.fretboard import DADGAD, STANDARD
+from slp_guitar.tab import Bar, Tab
+from slp_guitar.theory import (
     KEY_NAMES,
     SCALE_HALF_STEPS,
     chord_above_root,

@@ -3,11 +3,11 @@
 import pytest
 from guitar_pieces import event
 
-from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.playing_order import expand_repeats
-from slp_transformer.guitar.practice import make_practice_studies
-from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique, check_tab
-from slp_transformer.guitar.timing import (
+from slp_guitar.fretboard import Note, Tuning
+from slp_guitar.playing_order import expand_repeats
+from slp_guitar.practice import make_practice_studies
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique, check_tab
+from slp_guitar.timing import (
     add_time_signatures,
     columns_to_steps,
     find_common_steps_per_quarter,

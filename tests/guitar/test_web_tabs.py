@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
-from slp_transformer.guitar.fretboard import STANDARD
-from slp_transformer.guitar.playing_order import expand_repeats
-from slp_transformer.guitar.tab_header import parse_tuning
+from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.fretboard import STANDARD
+from slp_guitar.playing_order import expand_repeats
+from slp_guitar.tab_header import parse_tuning
 
 DATA = Path(__file__).with_name("web_tabs.txt").read_text(encoding="utf-8")
 PLAIN = "e|-----0-|\nB|---1---|\nG|-0-----|\nD|-------|\nA|-------|\nE|-3-----|"

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
-from slp_transformer.guitar.techniques import TECHNIQUES
+from slp_guitar.fretboard import Note, Tuning
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique
+from slp_guitar.techniques import TECHNIQUES
 
 OPEN = (64, 59, 55, 50, 45, 40, 35, 30)
 METRES = [(4, 4), (3, 4), (6, 8), (5, 8), (2, 2)]

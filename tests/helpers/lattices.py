@@ -5,12 +5,12 @@ import random
 
 from js_engines import Racer, constants
 
-from slp_transformer.guitar.fingering.features import MOVABLE_CHORDS
-from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
-from slp_transformer.guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
-from slp_transformer.guitar.fretboard import TUNINGS, Note, Tuning
-from slp_transformer.guitar.tab import Bar, Tab, TabNote
+from slp_guitar.fingering.features import MOVABLE_CHORDS
+from slp_guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
+from slp_guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
+from slp_guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
+from slp_guitar.fretboard import TUNINGS, Note, Tuning
+from slp_guitar.tab import Bar, Tab, TabNote
 
 FINGERING = constants.constants()["FINGERING"].value
 

@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from slp_transformer.check.class_report import report_on_class
+from slp_transformer.check.grading.class_report import report_on_class
 
 RIGHT = "def my_softmax(scores):\n    return scores.softmax(-1)\n"
 MAX_GROWTH_BYTES, MAX_FILE_S = 500 << 20, 60

@@ -29,12 +29,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 from alphatab import export_guitar_pro_7
 from mutations import BYTES, SECONDS, Trial, cut, flip, high_water, insert, main, make_trials
 
-from slp_transformer.guitar.formats.notation import with_durations_filled
-from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
-from slp_transformer.guitar.guitarset import read_guitarset_tabs
-from slp_transformer.guitar.practice import make_practice_corpus
-from slp_transformer.guitar.tab import Tab
-from slp_transformer.guitar.timing import bar_start_steps
+from slp_guitar.formats.notation import with_durations_filled
+from slp_guitar.formats.registry import read_any_tab_file, write_tab
+from slp_guitar.guitarset import read_guitarset_tabs
+from slp_guitar.practice import make_practice_corpus
+from slp_guitar.tab import Tab
+from slp_guitar.timing import bar_start_steps
 
 KINDS = (".txt", ".mid", ".gp3", ".gp4", ".gp5", ".musicxml", ".atex", ".jams", ".zip")
 KINDS += (".gp",) if shutil.which("node") else ()

@@ -9,8 +9,8 @@ import random
 import struct
 from pathlib import Path
 
-from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
-from slp_transformer.guitar.practice import make_practice_corpus
+from slp_guitar.formats.guitar_pro import format_guitar_pro
+from slp_guitar.practice import make_practice_corpus
 
 TRAIN = """--model-dim 8 --num-heads 1 --num-blocks 1 --steps 1 --batch-size 2 --device cpu
     --quiet""".split()

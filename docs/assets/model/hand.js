@@ -1,5 +1,5 @@
 /* Where a hand takes notes on a guitar: grips, what they cost, the cheapest way through a piece,
-   and the moments that could well be played otherwise. As slp_transformer.guitar.fingering has it,
+   and the moments that could well be played otherwise. As slp_guitar.fingering has it,
    to the last bit; its costs are given. A place is [string, fret], string 1 the highest; a guitar
    is { open, capo, maxFret, maxSpan }. */
 

@@ -1,5 +1,5 @@
 /* A MIDI file's notes in bars, and as alphaTex. Bounded: what is too large, damaged or no MIDI file
-   is refused in a sentence. As slp_transformer.guitar.formats.midi has it: grid, strums, bars. */
+   is refused in a sentence. As slp_guitar.formats.midi has it: grid, strums, bars. */
 
 import { MIDI, SHARPS, TUPLETS } from "./constants.js";
 import { Refusal } from "./engine.js";

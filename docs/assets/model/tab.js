@@ -1,5 +1,5 @@
 /* Guitar tab from the tokens of a model: what may follow, the music in them, and three ways to
-   write it down, as slp_transformer.guitar has it. */
+   write it down, as slp_guitar has it. */
 
 import {
   METER_OF_COLUMNS,

@@ -1,6 +1,6 @@
 /* ASCII tab as people type it, read for the page "Finger a piece": six rows to a system, or four to
    eight whose names are those of another instrument, bars between common bar lines, a column a
-   moment; and the time of each bar by its gaps, as slp_transformer.guitar.text_time finds it. Beats
+   moment; and the time of each bar by its gaps, as slp_guitar.text_time finds it. Beats
    and letters beside the rows, techniques, repeats and several guitars are for
    `slp-transformer convert`, which reads far more. */
 
@@ -272,7 +272,7 @@ function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
   return { cost: 1, misfit: 1, grid, steps: edges.slice(1).map((edge, k) => edge - edges[k]) };
 }
 
-/** The rhythm of a bar that is not drawn in time, as slp_transformer.guitar.uneven_bars has it.
+/** The rhythm of a bar that is not drawn in time, as slp_guitar.uneven_bars has it.
    @type {(bar: Bar, signature: Signature, hasTriplets: boolean, mayEstimate: boolean) =>
      Fit | null} */
 function unevenFit({ steps: width, moments }, [beats, kind], hasTriplets, mayEstimate) {

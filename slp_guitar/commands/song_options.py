@@ -1,0 +1,119 @@
+"""The options of `tab` and `convert`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from slp_guitar.fingering.playable_chords import UnplayablePolicy
+from slp_guitar.formats.registry import writable_suffixes
+from slp_transformer._internal.plugins import Options
+from slp_transformer.tasks.data_settings import Positional, UseAppendAction, arg
+
+OUTPUT_HELP = f"a file to write to: {', '.join(writable_suffixes())}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class SongOptions(Options):
+    """A file with notes, how to read it, and how to write another.
+
+    Attributes:
+        song: an ASCII tab, Guitar Pro 3 to 8, MusicXML, MIDI or alphaTex.
+        tracks: tracks to read, from 1; all of them if empty, but `tab` then takes the first, or the
+            guitar of a MIDI file.
+        channels: channels of a MIDI file; all but 10, drums, if empty.
+        quantize: steps to a quarter note to which the notes of a MIDI file are moved.
+        one_channel: write MIDI with one channel for each guitar, in place of one for each string.
+        steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
+            step is the number of columns in which all its notes are spaced [found for each bar,
+            from the meter that is stated or that most bars have].
+    """
+
+    song: Positional[Path]
+    tracks: tuple[int, ...] = ()
+    channels: tuple[int, ...] = ()
+    quantize: int | None = None
+    one_channel: bool = False
+    steps_per_quarter: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TabOptions(SongOptions):
+    """Turn notes without strings, or a tab for another guitar, into tab that can be played.
+
+    Examples:
+      slp-transformer tab song.mid                                on the terminal
+      slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2
+      slp-transformer tab song.mid -o song.txt --position 7       around the seventh fret
+      slp-transformer tab song.mid -o song.txt --easy             first position, open strings
+      slp-transformer tab song.mid -o song.txt --alternatives 3   also song-2.txt and song-3.txt
+      slp-transformer tab song.txt --tuning DADGAD                the same notes on another guitar
+      slp-transformer tab song.mid --review 5                     where another way is as good
+      slp-transformer tab song.mid --pin 3:1=2/5                  bar 3, first moment: string 2,
+      fret 5
+
+    The fingering is the one with the lowest cost for the hand over the whole piece: no model is
+    needed. A tab keeps the fingering that it has, unless --refinger or another flag asks for a new
+    one.
+
+    Attributes:
+        tuning: a name, as drop-D, bass or ukulele, or the strings from the lowest, as in
+            "D A D G B E" or "E A D G" [the file's, or the first guitar or bass that has all notes].
+        capo: capo fret [the file's, or none].
+        keep_shapes: with the capo, keep the shapes, so that all sounds higher, and not the pitches.
+        transpose: half steps up, or down if negative.
+        max_fret: highest fret.
+        max_span: frets that a grip may reach over [4].
+        position: preferred position, 1 to 15.
+        open_strings: use open strings more often, or less often.
+        pin: force notes onto a string and fret, as BAR:MOMENT=STRING/FRET, or several of a moment
+            as BAR:MOMENT=4/5,2/6; the rest follows, and the same notes between the same neighbors
+            are pinned likewise, unless they have a pin of their own. May be given several times.
+        review: show so many moments about which an answer helps most, those that come often and
+            have another grip that is almost as good, each with its two best alternatives and what
+            pins them.
+        alternatives: ways to play the piece.
+        unplayable: what to do about notes that no hand can take, or no string has: refuse the piece
+            and name them, move them by octaves, or drop them; or roll chords, which plays them in
+            parts that a hand can take, from the bass up, and moves notes off the neck.
+        easy: for beginners: the first position, open strings, and grips within four frets wherever
+            there are some, unless --position, --open-strings or --max-span ask for others.
+        model: fingering models, trained on written tab; their probabilities are averaged.
+        refinger: find a new fingering for a tab.
+    """
+
+    output: Annotated[Path | None, arg(aliases=["-o"], help=OUTPUT_HELP)] = None
+    tuning: str | None = None
+    capo: int | None = None
+    keep_shapes: bool = False
+    transpose: int = 0
+    max_fret: int = 19
+    max_span: int | None = None
+    position: int | None = None
+    open_strings: Literal["more", "less"] | None = None
+    pin: UseAppendAction[tuple[str, ...]] = ()
+    review: int = 0
+    alternatives: int = 1
+    unplayable: UnplayablePolicy = "refuse"
+    easy: bool = False
+    model: tuple[Path, ...] = ()
+    refinger: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(SongOptions):
+    """Convert guitar music from one kind of file into another.
+
+    Examples:
+      slp-transformer convert song.gp5 -o song.musicxml
+      slp-transformer convert band.gp5 -o bass.txt --tracks 3
+      slp-transformer convert song.txt -o song.gp5
+
+    Strings and frets, tuning, capo, playing techniques, repeats, tracks and voices are kept, and
+    what the new file cannot hold is listed. Notes without strings are fingered as by `tab`.
+
+    Attributes:
+        no_capo: write open strings as the capo has them, for programs that ignore capos.
+    """
+
+    output: Annotated[Path, arg(aliases=["-o"], help=OUTPUT_HELP)]
+    no_capo: bool = False

@@ -1,0 +1,316 @@
+"""Turn pitches into tab that can be played: of a MIDI file, or of a tab for another guitar."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from slp_guitar.ascii_writer import format_tab
+from slp_guitar.commands import rare_collections
+from slp_guitar.commands.song_options import ConvertOptions, TabOptions
+from slp_guitar.fingering.fingering_pieces import (
+    DoubtfulMoment,
+    find_doubtful_moments,
+    find_fingerings,
+    summarize_fingering,
+)
+from slp_guitar.fingering.grips import UnplayableError
+from slp_guitar.fingering.playable_chords import EASY, FingeringOptions
+from slp_guitar.fingering.playable_pieces import piece_from_tab
+from slp_guitar.formats.notation import count_cut_notes
+from slp_guitar.formats.registry import (
+    add_time_if_needed,
+    check_flag_has_effect,
+    check_writable_suffix,
+    find_format,
+    has_no_time,
+    read_any_tab_file,
+    write_tab,
+)
+from slp_guitar.fretboard import (
+    NAMED_TUNINGS,
+    STANDARD,
+    Note,
+    Tuning,
+    describe_tuning,
+    find_tuning_by_letters,
+    find_tuning_for,
+)
+from slp_guitar.tab import Bar, Event, Tab, TabNote
+from slp_guitar.tab_header import parse_tuning
+from slp_guitar.text_time import infer_timing
+from slp_transformer._internal.atomic_write import check_writable_path
+from slp_transformer._internal.config_checks import Range, check_ranges
+from slp_transformer.cli.console import format_count, print_remarks, print_result, print_status
+from slp_transformer.tasks.reports import format_table
+
+FINGERING_FLAGS = (
+    *("tuning", "capo", "transpose", "max_fret", "max_span", "position", "open_strings"),
+    *("pin", "review", "alternatives", "unplayable", "model", "refinger", "easy"),
+)
+RANGES: dict[str, Range] = {
+    "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
+    "transpose": ((lambda n: -36 <= n <= 36), "from -36 to 36"),
+    "max_span": ((lambda n: 1 <= n <= 12), "from 1 to 12"),
+    "alternatives": ((lambda n: 1 <= n <= 20), "from 1 to 20"),
+    "position": ((lambda n: 1 <= n <= 15), "from 1 to 15"),
+    "review": ((lambda n: 0 <= n <= 1000), "from 0 to 1000"),
+}
+UNPLAYABLE_HINTS = {
+    "roll": "plays chords from the bass up and moves notes off the neck",
+    "octave": "moves notes by octaves",
+    "drop": "leaves notes out",
+}
+PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
+
+
+@rare_collections()
+def execute(options: TabOptions) -> None:
+    """Finger a piece if it is not fingered or is to be fingered anew, and write or show it.
+
+    Raises:
+        ValueError: if the piece cannot be read, an option makes no sense, or notes are
+            unplayable.
+    """
+    output = options.output
+    if output is not None:
+        check_output(output, options)
+    elif options.one_channel:
+        check_writable_suffix("standard output", one_channel=True)
+    tab, *others = read_and_select_tracks(options)
+    if others:
+        names = ", ".join(own.track or "one without a name" for own in others)
+        print_status(
+            f"{options.song} has {1 + len(others)} tracks; {tab.track or 'the first'} is taken, "
+            f"and not {names} (--tracks chooses)."
+        )
+    half_steps = options.transpose
+    if options.keep_shapes:
+        new_capo = options.capo
+        if new_capo is None:
+            raise ValueError("--keep-shapes needs --capo: with the capo there, the shapes stay.")
+        if tab.is_fingered:
+            tab = replace(tab, tuning=replace(tab.tuning, capo=new_capo))
+            options = replace(options, capo=None)
+        else:
+            half_steps += new_capo
+    if tab.is_fingered and not is_fingering_wanted(options):
+        if output is None:
+            print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
+        else:
+            write_tab(
+                add_time_or_refuse(tab, output, options), output, one_channel=options.one_channel
+            )
+            print_status(f"Written to {output}; its fingering is kept (--refinger finds another).")
+        return
+    piece = piece_from_tab(tab).transpose(half_steps)
+    wanted = make_fingering_options(options, tab)
+    if not tab.is_fingered and options.tuning is None and options.capo is None:
+        pitches = {pitch for moment in piece.moments for pitch in moment.pitches}
+        part = tab.track or tab.title
+        name = find_tuning_for(pitches, max_fret=options.max_fret, part=part)
+        if name is not None and name != "standard":
+            wanted = replace(wanted, tuning=NAMED_TUNINGS[name])
+            why = "a standard guitar does not have all its notes"
+            if name.partition("-")[0] in part.lower():
+                why = f"its part is called {part}"
+            print_status(
+                f"{options.song.name} names no tuning, and {why}: it is fingered for {name} "
+                "(--tuning takes another)."
+            )
+    score_grips = None
+    if options.model:  # PyTorch is imported only for models
+        from slp_guitar.fingering.hand_model import load_hand_ensemble
+
+        score_grips = load_hand_ensemble(*options.model).grip_log_probs
+    try:
+        tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives, score_grips)
+    except UnplayableError as error:
+        policies = [name for name in UNPLAYABLE_HINTS if name != options.unplayable]
+        hints = ", ".join(f"{name} {UNPLAYABLE_HINTS[name]}" for name in policies)
+        if options.capo and not options.keep_shapes:
+            hints += f". --keep-shapes keeps the shapes, {options.capo} half steps higher"
+        raise ValueError(f"{error} --unplayable can do something: {hints}.") from None
+    print_remarks([f"{where}: {what}" for where, what in changes])
+    count = len(tabs_and_grips)
+    for number, (tab, grips) in enumerate(tabs_and_grips, start=1):
+        name = describe_tuning(tab.tuning)
+        capo = f", capo {tab.tuning.capo}" if tab.tuning.capo else ""
+        summary = {"guitar": name + capo} | summarize_fingering(grips, wanted.max_span)
+        print_cut_note_count(tab)
+        if output is None:
+            print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
+        print_status(("" if count == 1 else f"{number}.\n") + format_table(summary))
+        if output is not None:
+            path = output if number == 1 else output.with_stem(f"{output.stem}-{number}")
+            write_tab(add_time_or_refuse(tab, path, options), path, one_channel=options.one_channel)
+            print_status(f"Written to {path}.")
+    if count < options.alternatives:
+        print_status(f"There is no other fingering than these {count}.")
+    if options.review:
+        doubts = find_doubtful_moments(piece, wanted, options.review, score_grips)
+        for number, doubt in enumerate(doubts, start=1):
+            print_result(f"{number}. {format_doubtful_moment(doubt, wanted.tuning)}")
+        if len(doubts) < options.review:
+            print_status(f"No other moment is uncertain: {len(doubts)} found.")
+
+
+def format_doubtful_moment(doubt: DoubtfulMoment, tuning: Tuning) -> str:
+    """Draw an uncertain moment between its neighbors, as it is and in other ways, with their pins.
+
+    The drawing is one system with a bar for each way; the first is the fingering that is taken.
+    """
+    place, num_repeats = doubt.places[0], len(doubt.places) - 1
+    shown = range(max(0, place - 1), min(len(doubt.paths[0]), place + 2))
+    bars = []
+    for path in doubt.paths:
+        notes = [Event.from_notes(n, map(TabNote, path[t])) for n, t in enumerate(shown)]
+        bars.append(Bar(len(shown), tuple(notes)))
+    text = format_tab(Tab(tuning=tuning, bars=tuple(bars))).splitlines()
+    drawn = text[-len(tuning.open_pitches) :]
+    again = f" (and {format_count(num_repeats, 'place')} like it)" if num_repeats else ""
+    lines = [f"{doubt.moment}{again}, with its neighbors: as it is, and in other ways", *drawn]
+    where = f"{doubt.moment.bar_number}:{doubt.moment.number}"
+    for path, extra in zip(doubt.paths[1:], doubt.extra_costs[1:], strict=True):
+        grip = ",".join(f"{note.string}/{note.fret}" for note in path[place])
+        changed = sum(a != b for a, b in zip(path, doubt.paths[0], strict=True))
+        moments = "moment" if changed == 1 else "moments"
+        cost = f"{abs(extra):.1f} {'less' if round(extra, 1) < 0 else 'more'}"
+        lines.append(f"--pin {where}={grip}  costs {cost}, changes {changed} {moments}")
+    return "\n".join(lines) + "\n"
+
+
+def check_output(path: Path, options: TabOptions | ConvertOptions) -> None:
+    """Refuse a file that cannot be written, or that is the one to read.
+
+    Raises:
+        ValueError: saying why.
+    """
+    check_writable_suffix(path, options.one_channel)
+    check_writable_path(path)
+    if path.exists() and options.song.exists() and path.samefile(options.song):
+        raise ValueError(f"{path} is the file to read: name another one to write to.")
+
+
+def read_and_select_tracks(options: TabOptions | ConvertOptions) -> list[Tab]:
+    """Return the tracks of a file that are asked for, with what is left out printed.
+
+    Raises:
+        ValueError: if it cannot be read, or an option has no effect on it.
+    """
+    path = options.song
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file.")
+    found = find_format(path)
+    reader_flags = found.reader_flags if found else ()
+    for flag in ("channels", "quantize"):
+        if found and found.reader and getattr(options, flag):
+            check_flag_has_effect(flag, path, reader_flags)
+    tabs, problems = read_any_tab_file(
+        path, **{flag: getattr(options, flag) for flag in reader_flags}
+    )
+    if "tracks" not in reader_flags:
+        if wrong := [number for number in options.tracks if not 1 <= number <= len(tabs)]:
+            raise ValueError(f"{path} has no track {wrong[0]}: its tracks are 1 to {len(tabs)}.")
+        tabs = [tabs[number - 1] for number in options.tracks] or tabs
+    print_remarks(problems)
+    if not tabs:
+        raise ValueError(f"{path} has no tablature that can be read.")
+    return tabs
+
+
+def is_fingering_wanted(options: TabOptions) -> bool:
+    """Return whether a flag asks for another fingering than a tab has."""
+    return any(getattr(options, name) != getattr(TabOptions, name) for name in FINGERING_FLAGS)
+
+
+def make_fingering_options(options: TabOptions, tab: Tab) -> FingeringOptions:
+    """Build the fingering options from the flags; guitar and capo are the tab's unless they say.
+
+    Raises:
+        ValueError: naming the flag that makes no sense.
+    """
+    check_ranges(options, RANGES, flags=True)
+    lowest = (options.capo or 0) + 1
+    if not lowest <= options.max_fret <= 36:
+        raise ValueError(f"--max-fret must be from {lowest} to 36, not {options.max_fret}.")
+    tuning = tab.tuning if tab.is_fingered else STANDARD
+    capo = tuning.capo if options.capo is None else options.capo
+    if options.tuning:
+        tuning = parse_tuning_argument(options.tuning)
+    open_strings = {"more": 1, "less": -1}.get(options.open_strings or "")
+    asked = {
+        "preferred_position": options.position,
+        "open_string_preference": open_strings,
+        "max_span": options.max_span,
+    }
+    chosen = {name: value for name, value in asked.items() if value is not None}
+    return FingeringOptions(
+        replace(tuning, capo=capo),
+        options.max_fret,
+        pinned_notes=parse_pins(options.pin),
+        unplayable_policy=options.unplayable,
+        **((EASY if options.easy else {}) | chosen),
+    )
+
+
+def parse_tuning_argument(text: str) -> Tuning:
+    """Return a tuning by its name, or by its strings from the lowest: D A D G B E.
+
+    Raises:
+        ValueError: if it is neither.
+    """
+    if text in NAMED_TUNINGS:
+        return NAMED_TUNINGS[text]
+    if by_letters := find_tuning_by_letters(text.replace("-", " ").split()):
+        return by_letters
+    pitches = parse_tuning(f"tuning: {text}")
+    if pitches is None:
+        raise ValueError(
+            f'There is no tuning "{text}": say {", ".join(NAMED_TUNINGS)}, or the strings from the '
+            'lowest, as in "D A D G B E".'
+        )
+    return Tuning(tuple(pitches))
+
+
+def parse_pins(words: Sequence[str]) -> dict[tuple[int, int], tuple[Note, ...]]:
+    """Return pinned notes by the numbers of their bar and moment.
+
+    Raises:
+        ValueError: if one is not of the form BAR:MOMENT=STRING/FRET.
+    """
+    pins: dict[tuple[int, int], tuple[Note, ...]] = {}
+    for word in words:
+        found = PIN_PATTERN.fullmatch(word)
+        if found is None:
+            raise ValueError(
+                f"--pin is BAR:MOMENT=STRING/FRET, such as 3:1=2/5 for the first moment of bar 3 "
+                f"on string 2 at fret 5, not {word}."
+            )
+        moment = int(found[1]), int(found[2])
+        places = (Note(*map(int, place.split("/"))) for place in found[3].split(","))
+        pins[moment] = (*pins.get(moment, ()), *places)
+    return pins
+
+
+def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOptions) -> Tab:
+    """Return a tab as a file of that name can hold it.
+
+    Raises:
+        ValueError: if the file needs time that the tab does not have.
+    """
+    if has_no_time(tab, path) and options.steps_per_quarter is None:
+        try:
+            found = infer_timing(tab)
+        except ValueError as error:
+            raise ValueError(f"{path.suffix} needs time, and {options.song}: {error}.") from None
+        for sentence in (found.description, *found.remarks):
+            print_status(f"{options.song.name}: {sentence}.")
+        return found.tab
+    return add_time_if_needed(tab, path, options.steps_per_quarter or 4)
+
+
+def print_cut_note_count(tab: Tab) -> None:
+    """Say how many notes cannot last as long as the piece has them."""
+    if count := count_cut_notes(tab):
+        print_status(f"{format_count(count, 'note')} cut short: the string is struck again.")

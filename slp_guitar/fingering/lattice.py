@@ -1,0 +1,254 @@
+"""The cheapest fingering of a piece under fitted costs, and what every other grip would cost.
+
+The state of the dynamic program is the place of the hand, the grip, and which strings still ring,
+and until when. There are many such states where much rings at once; a beam keeps those that have
+cost least so far. Where a pitch was played before is remembered along the cheapest way to a state.
+"""
+
+from collections.abc import Sequence
+from operator import add
+from typing import NamedTuple
+
+from slp_guitar.fingering.features import (
+    MEMORY_LAGS,
+    Memory,
+    classify_gaps,
+    has_movable_chords,
+    movable_features,
+)
+from slp_guitar.fingering.fitted_costs import FittedCosts
+from slp_guitar.fingering.grips import Grip
+from slp_guitar.fingering.passages import Passage
+from slp_guitar.fingering.ringing import Held, Ringing, find_released_notes
+from slp_guitar.fingering.viterbi import ExtraGripCost
+
+MAX_STATES = 10
+"""States, each with the hand at any fret, that the beam keeps after each moment; more where it
+would lose a grip."""
+
+
+class _Way(NamedTuple):
+    """A grip after one of the states before it.
+
+    Attributes:
+        grip: its number.
+        before: the state's number.
+        cost: what it costs after that state, wherever the hand is.
+        after: the state that it leads to or, if the beam dropped that one, the cheapest that the
+            grip leads to.
+        is_kept: whether it leads there.
+    """
+
+    grip: int
+    before: int
+    cost: float
+    after: int
+    is_kept: bool
+
+
+class _State(NamedTuple):
+    """A grip that was struck, with what rings on after it and what is remembered."""
+
+    grip: int
+    held: Held
+    memory: Memory
+
+
+class FingeringLattice:
+    """The fingerings of a piece.
+
+    Attributes:
+        choices: the grips of each moment.
+    """
+
+    def __init__(
+        self,
+        passage: Passage,
+        candidate_grips: Sequence[Sequence[Grip]],
+        costs: FittedCosts,
+        extra_cost: ExtraGripCost | None = None,
+    ):
+        """Run the dynamic program forward.
+
+        Args:
+            passage: the piece, with its times; its written grips are not looked at.
+            candidate_grips: the grips of each moment.
+            costs: what grips and moves cost.
+            extra_cost: a further cost of a moment's grip.
+        """
+        self.choices = candidate_grips
+        ringing = passage.ringing() or Ringing((), ())
+        moments = passage.moments
+        classes = classify_gaps(passage.onsets or (None,) * len(moments))
+        self._move_costs = {
+            (name, was_open): costs.move_costs(name, was_open)
+            for name in set(classes)
+            for was_open in (False, True)
+        }
+        forget_costs = costs.memory_costs()
+        is_movable = has_movable_chords(moments)
+        self._paid: list[list[list[float]]] = []
+        self._ways: list[list[_Way]] = []
+        self._own: list[list[list[float]]] = []
+        self._roads: list[list[list[list[float]]]] = []  # of each state before, and moment
+        states = [_State(-1, (), Memory({}, {}))]
+        nowhere = [0.0 for _ in costs.move_costs("unknown", False)]
+        arrived = [nowhere]
+        for t, choice in enumerate(candidate_grips):
+            pitches = moments[t]
+            own = [costs.price_at_each_fret(grip) for grip in choice]
+            if is_movable:
+                own = [
+                    _add_to_all(a, costs.price(movable_features(g)))
+                    for a, g in zip(own, choice, strict=True)
+                ]
+            if extra_cost:
+                own = [_add_to_all(a, extra_cost(t, g)) for a, g in zip(own, choice, strict=True)]
+            self._own.append(own)
+            ways: list[tuple[int, int, float, int]] = []
+            paid: list[list[float]] = []
+            numbers: dict[tuple[int, Held], int] = {}
+            cheapest: list[tuple[float, int]] = []  # of each state, and from which one before
+            best: dict[int, tuple[float, int]] = {}  # of each grip, and which state it leads to
+            remembered = [_recall(state.memory, pitches, t, forget_costs) for state in states]
+            is_chord = len(pitches) > 1
+            for k in sorted(range(len(choice)), key=choice.__getitem__):
+                grip = choice[k]
+                after_last = {
+                    last: costs.price_pair(
+                        candidate_grips[t - 1][last], grip, moments[t - 1], pitches
+                    )
+                    if t
+                    else 0.0
+                    for last in {state.grip for state in states}
+                }
+                for i, state in enumerate(states):
+                    cost = after_last.get(state.grip, 0.0)
+                    for place, string, more in remembered[i]:
+                        if grip[place].string != string:
+                            cost += more
+                    if is_chord and state.memory.chords.get(pitches, grip) != grip:
+                        cost += costs.per_other_grip
+                    held = state.held
+                    if held:
+                        strings = {note.string for note in grip}
+                        cost += costs.per_cut_note * sum(one.string in strings for one in held)
+                        if released := find_released_notes(held, grip):
+                            cost += costs.per_released_note * len(released)
+                            held = tuple(one for one in held if one not in released)
+                    total = list(map(add, _add_to_all(own[k], cost), arrived[i]))
+                    least = min(total)
+                    after = (k, ringing.held_after(t, held, grip))
+                    number = numbers.setdefault(after, len(paid))
+                    if number == len(paid):
+                        paid.append(total)
+                        cheapest.append((least, i))
+                    else:
+                        paid[number] = list(map(min, paid[number], total))
+                        cheapest[number] = min(cheapest[number], (least, i))
+                    if k not in best or least < best[k][0]:
+                        best[k] = (least, number)
+                    ways.append((k, i, cost, number))
+            ranked = sorted(range(len(paid)), key=cheapest.__getitem__)[:MAX_STATES]
+            kept = sorted({*ranked, *(number for _, number in best.values())})
+            new_numbers = {number: n for n, number in enumerate(kept)}
+            self._ways.append(
+                [
+                    _Way(
+                        k,
+                        i,
+                        cost,
+                        new_numbers.get(number, new_numbers[best[k][1]]),
+                        number in new_numbers,
+                    )
+                    for k, i, cost, number in ways
+                ]
+            )
+            self._paid.append([paid[number] for number in kept])
+            keys = list(numbers)
+            states = [
+                _State(k, held, states[cheapest[number][1]].memory.remember(t, pitches, choice[k]))
+                for number in kept
+                for k, held in (keys[number],)
+            ]
+            if t + 1 < len(candidate_grips):
+                opens = [not any(note.fret for note in choice[state.grip]) for state in states]
+                self._roads.append([self._move_costs[classes[t + 1], o] for o in opens])
+                arrived = list(map(_arrive, self._paid[-1], self._roads[-1]))
+
+    @property
+    def lowest_cost(self) -> float:
+        """What the cheapest fingering costs in all."""
+        return min(map(min, self._paid[-1])) if self._paid else 0.0
+
+    def find_cheapest_path(self) -> list[Grip]:
+        """Return the cheapest fingering."""
+        path: list[Grip] = []
+        if not self.choices:
+            return path
+        _, state, hand = min(
+            (cost, state, hand)
+            for state, paid in enumerate(self._paid[-1])
+            for hand, cost in enumerate(paid)
+        )
+        for t in reversed(range(len(self.choices))):
+            ways = [way for way in self._ways[t] if way.is_kept and way.after == state]
+            found = []
+            for way in ways:
+                road, came = 0.0, hand
+                if t:
+                    moves = map(
+                        add, self._paid[t - 1][way.before], self._roads[t - 1][way.before][hand]
+                    )
+                    road, came = min((cost, k) for k, cost in enumerate(moves))
+                found.append((road + (self._own[t][way.grip][hand] + way.cost), came))
+            n = min(range(len(ways)), key=lambda n: found[n][0])
+            path.append(self.choices[t][ways[n].grip])
+            state, hand = ways[n].before, found[n][1]
+        return path[::-1]
+
+    def price_grips(self) -> list[list[float]]:
+        """Return what the cheapest fingering with each grip of each moment costs in all."""
+        prices: list[list[float]] = []
+        to_go = [[0.0 for _ in paid] for paid in self._paid[-1]] if self._paid else []
+        for t in reversed(range(len(self.choices))):
+            before = self._paid[t - 1] if t else [[0.0 for _ in self._paid[0][0]]]
+            arrived = list(map(_arrive, before, self._roads[t - 1])) if t else before
+            own = [float("inf") for _ in self.choices[t]]
+            ahead = [[float("inf") for _ in row] for row in arrived]
+            for way in self._ways[t]:
+                left = list(
+                    map(add, to_go[way.after], _add_to_all(self._own[t][way.grip], way.cost))
+                )
+                own[way.grip] = min(own[way.grip], *map(add, arrived[way.before], left))
+                ahead[way.before] = list(map(min, ahead[way.before], left))
+            prices.append(own)
+            if t:  # roads lead to a place (a row) from another one: here they are walked back
+                to_go = [
+                    _arrive(costs, list(zip(*roads, strict=True)))
+                    for costs, roads in zip(ahead, self._roads[t - 1], strict=True)
+                ]
+        return prices[::-1]
+
+
+def _arrive(paid: Sequence[float], roads: Sequence[Sequence[float]]) -> list[float]:
+    """Return what it costs to come to each place of the hand from where this was paid."""
+    return [min(map(add, paid, road)) for road in roads]
+
+
+def _add_to_all(costs: list[float], more: float) -> list[float]:
+    """Return each of some costs and one more."""
+    return [cost + more for cost in costs] if more else costs
+
+
+def _recall(
+    memory: Memory, pitches: Sequence[int], t: int, forget_costs: Sequence[float]
+) -> list[tuple[int, int, float]]:
+    """Return the notes of a moment that were played lately: place, string, cost of another one."""
+    found = []
+    for place, pitch in enumerate(pitches):
+        if known := memory.places.get(pitch):
+            string, when = known
+            if 1 < t - when <= MEMORY_LAGS[-1]:
+                found.append((place, string, forget_costs[t - when]))
+    return found

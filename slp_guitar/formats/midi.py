@@ -1,0 +1,450 @@
+"""MIDI files: any of them as pitches in time, and tabs with a channel for each string.
+
+A track that states its tuning in the words of `slp_guitar.formats.midi_writer` is a tab
+again, with a channel for each string.
+"""
+
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import gcd
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from slp_guitar.formats.notation import TUPLET_TIMES
+from slp_guitar.formats.safe_read import (
+    TimeLimitedBytes,
+    decode_text,
+    read_bytes,
+    translate_read_errors,
+)
+from slp_guitar.formats.tab_builder import (
+    BarHeader,
+    NoteEvent,
+    TabBuilder,
+    build_tabs,
+)
+from slp_guitar.fretboard import Note, Tuning
+from slp_guitar.tab import MAX_STEPS_PER_QUARTER, ReadProblem, Tab, Technique
+from slp_guitar.tab_header import format_tuning_line, parse_capo, parse_tuning
+from slp_transformer._internal.bounds import MAX_BARS, MAX_FILE_BYTES, MAX_MIDI_NOTES
+from slp_transformer._internal.extras import import_extra
+
+MAX_EXACT_STEPS_PER_QUARTER = 24
+"""Steps to a quarter note, at most, that a beat of a file is taken over with as it is."""
+PERFORMANCE_STEPS_PER_QUARTER = 12
+"""Steps to a quarter note for what is in no such grid, as people play."""
+DRUM_CHANNEL = 10
+SUSTAIN_PEDAL = 64
+GUITAR_PROGRAMS = range(24, 32)
+"""General MIDI's guitars."""
+STRUM_SECONDS = 0.03
+"""The time in which the notes of a strummed chord begin."""
+
+
+def import_mido() -> ModuleType:
+    """Import the library that knows MIDI files."""
+    return import_extra("mido", "MIDI files", "guitar")
+
+
+class _PlayedNote(NamedTuple):
+    """A note of a MIDI file, with times in ticks; tracks and channels count from 1.
+
+    One that `rings` is held by the sustain pedal after its key is let go.
+    """
+
+    start: int
+    end: int
+    pitch: int
+    channel: int
+    track: int
+    rings: bool = False
+
+
+@dataclass
+class _MidiContents:
+    """The contents of a MIDI file, with times in ticks; names, texts and channels by track."""
+
+    source: str
+    ticks_per_quarter: int
+    notes: list[_PlayedNote] = field(default_factory=list)
+    time_signatures: dict[int, tuple[int, int]] = field(default_factory=dict)
+    tempos: dict[int, int] = field(default_factory=dict)
+    pitch_bends: Counter[int] = field(default_factory=Counter)
+    track_names: dict[int, str] = field(default_factory=dict)
+    texts: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    programs: defaultdict[int, list[tuple[int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    problems: list[str] = field(default_factory=list)
+    length_ticks: int = 0
+
+
+def read_midi_tabs(
+    path: str | Path,
+    tracks: Collection[int] = (),
+    channels: Collection[int] = (),
+    steps_per_quarter: int | None = None,
+) -> tuple[list[Tab], list[ReadProblem]]:
+    """Read a MIDI file: a tab for each track that states a tuning, or all notes without strings.
+
+    Args:
+        path: the file.
+        tracks: which tracks to read, from 1; all if empty.
+        channels: which channels to read, 1 to 16; all but the drums' 10 if empty.
+        steps_per_quarter: the unit of time, to which notes are moved; if None, the coarsest that
+            holds them as they are, up to 24, or else 12.
+
+    Returns:
+        The tabs; and what of the file is not in them, such as pitch bends and moved notes.
+
+    Raises:
+        ValueError: if there is no such file, it is no MIDI file, its time is not in quarter notes,
+            there are no notes in what was chosen, or a note is on no string of its guitar.
+    """
+    contents = _read_contents(path)
+    chosen = [
+        note
+        for note in contents.notes
+        if (not tracks or note.track in tracks)
+        and (note.channel in channels if channels else note.channel != DRUM_CHANNEL)
+    ]
+    if not chosen:
+        raise ValueError(f"{path} has no notes there: {_describe_parts(contents)}.")
+    messages = list(contents.problems)
+    drums = sum(note.channel == DRUM_CHANNEL for note in contents.notes)
+    if drums and not channels:
+        messages.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
+    used_channels = {note.channel for note in chosen}
+    messages += [
+        f"{count} pitch bends on channel {channel} are left out"
+        for channel, count in sorted(contents.pitch_bends.items())
+        if channel in used_channels
+    ]
+    ticks = contents.ticks_per_quarter
+    unit, chosen = _choose_steps_per_quarter(chosen, contents, steps_per_quarter)
+    if moved := sum(note.start * unit % ticks > 0 for note in chosen):
+        messages.append(
+            f"{moved} notes are moved to the nearest of {unit} steps to a quarter note; beats and "
+            "bars are the file's, and are not looked for in what was played without a click"
+        )
+    used = sorted({note.track for note in chosen})
+    guitars = {track: _find_stated_tuning(contents.texts[track]) for track in used}
+    if all(guitars.values()):
+        parts = [
+            (guitars[track], contents.track_names.get(track, ""), own)
+            for track in used
+            if (own := [note for note in chosen if note.track == track])
+        ]
+    else:
+        split = _split_by_instrument(chosen, contents, bool(tracks or channels))
+        parts = [(None, name, own) for name, own in split]
+        if len(used) > 1:
+            names = ", ".join(str(track) for track in used)
+            apart = "one by one" if len(parts) > 1 else "together"
+            messages.append(f"tracks {names} are read {apart}; --tracks chooses some")
+    found = []
+    for guitar, name, notes in parts:
+        strings = [channel for channel, _ in contents.programs[notes[0].track]]
+        builder = TabBuilder(name, guitar, _build_bar_headers(contents, chosen, unit))
+        for note in _quantize_notes(notes, ticks, unit):
+            place = Note(0, note.pitch)
+            if guitar:
+                place = _find_place_by_channel(note, guitar, strings, path)
+            onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
+            techniques = {Technique("let ring")} if note.rings else set[Technique]()
+            builder.add_note(NoteEvent(onset, end - onset, place, techniques))
+        found.append(builder)
+    is_part = len(found) > 1 and 1 in used  # the first track's name is not the piece's then
+    title = "" if is_part else contents.track_names.get(1, "")
+    tabs, problems = build_tabs(contents.source, title, found)
+    return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
+
+
+def _split_by_instrument(
+    notes: list[_PlayedNote], contents: _MidiContents, is_chosen: bool
+) -> list[tuple[str, list[_PlayedNote]]]:
+    """Return the instruments, each with its name and notes, that which is likely meant first.
+
+    Two hands of a piano, or a melody and its bass, are one piece for a guitar, as is what was
+    chosen by flags. Where there are more, or one guitar among two, each is a part: a guitar comes
+    first, or else the one with the most notes.
+    """
+    by_part: dict[tuple[int, int], list[_PlayedNote]] = defaultdict(list)
+    for note in notes:
+        program = dict(contents.programs[note.track]).get(note.channel, 0)
+        by_part[note.track, program].append(note)
+    names = {key: contents.track_names.get(key[0], "") for key in by_part}
+    guitars = [
+        key
+        for key, name in names.items()
+        if key[1] in GUITAR_PROGRAMS or re.search(r"\bg(?:ui)?ta?r(?!.*bass)", name, re.I)
+    ]
+    if is_chosen or len(by_part) == 1 or len(by_part) == 2 and len(guitars) != 1:
+        return [(contents.track_names.get(min(by_part)[0], ""), notes)]
+    first = min(guitars) if guitars else max(by_part, key=lambda key: (len(by_part[key]), -key[0]))
+    return [
+        (contents.track_names.get(key[0]) or f"Track {key[0]}", by_part[key])
+        for key in sorted(by_part, key=lambda key: (key != first, key))
+    ]
+
+
+def _find_stated_tuning(texts: list[str]) -> Tuning | None:
+    """Return the guitar that the texts of a track state, in the words of the files written here.
+
+    A text that comes to speak of a tuning says nothing of channels.
+    """
+    pitches = next((pitches for text in texts if (pitches := parse_tuning(text))), None)
+    capo = next(filter(None, map(parse_capo, texts)), 0)
+    if pitches is None or format_tuning_line(Tuning(pitches)) not in texts:
+        return None
+    return Tuning(pitches, capo)
+
+
+def _read_contents(path: str | Path) -> _MidiContents:
+    """Return everything of use in a MIDI file.
+
+    Raises:
+        ValueError: as `read_midi_tabs`.
+    """
+    content = read_bytes(path, "a MIDI file", MAX_FILE_BYTES["MIDI"])
+    with translate_read_errors(path, "a MIDI file"):
+        file = import_mido().MidiFile(file=TimeLimitedBytes(content), clip=True)
+        if file.type == 2:
+            raise ValueError(
+                "it is of type 2: its tracks are patterns, and nothing says when each is played"
+            )
+        if file.ticks_per_beat < 1:
+            raise ValueError("its time is in seconds (SMPTE), not in quarter notes")
+        num_notes = sum(message.type == "note_on" for track in file.tracks for message in track)
+        if num_notes > MAX_MIDI_NOTES:
+            raise ValueError(f"it has {num_notes:,} notes, more than {MAX_MIDI_NOTES:,}")
+        contents = _MidiContents(Path(path).name, file.ticks_per_beat)
+        for number, track in enumerate(file.tracks, start=1):
+            _read_track(contents, number, track)
+    return contents
+
+
+def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]) -> None:
+    """Add the messages of one track."""
+    now, sounding = 0, defaultdict[tuple[int, int], deque[int]](deque)
+    pedaled: defaultdict[int, list[_PlayedNote]] = defaultdict(list)  # by channel, while it is down
+    down: set[int] = set()
+
+    def lift_pedal(channel: int) -> None:
+        for note in pedaled.pop(channel, []):
+            is_long = 2 * (now - note.end) >= contents.ticks_per_quarter
+            contents.notes.append(note._replace(rings=is_long))
+
+    for message in track:
+        now += message.time
+        match message.type:
+            case "note_on" if message.velocity:
+                sounding[message.note, message.channel + 1].append(now)
+            case "note_on" | "note_off":
+                key = message.note, message.channel + 1
+                if starts := sounding[key]:
+                    note = _PlayedNote(starts.popleft(), now, *key, track_number)
+                    (pedaled[key[1]] if key[1] in down else contents.notes).append(note)
+            case "control_change" if message.control == SUSTAIN_PEDAL:
+                if message.value >= 64:
+                    down.add(message.channel + 1)
+                else:
+                    down.discard(message.channel + 1)
+                    lift_pedal(message.channel + 1)
+            case "pitchwheel" if message.pitch:
+                contents.pitch_bends[message.channel + 1] += 1
+            case "set_tempo" if message.tempo:
+                contents.tempos[now] = min(max(int(60e6 / message.tempo + 0.5), 1), 1000)
+            case "time_signature":
+                beats, unit = message.numerator, message.denominator
+                if beats and unit in (1, 2, 4, 8, 16, 32):
+                    contents.time_signatures[now] = (beats, unit)
+                else:
+                    contents.problems.append(f"a time signature of {beats}/{unit} is left out")
+            case "track_name":
+                name = decode_text(message.name.encode("latin-1"))  # mido reads UTF-8 as Latin-1
+                contents.track_names.setdefault(track_number, " ".join(name.split())[:100])
+            case "text":
+                contents.texts[track_number].append(message.text)
+            case "program_change":
+                contents.programs[track_number].append((message.channel + 1, message.program))
+    for channel in tuple(pedaled):
+        lift_pedal(channel)
+    left = [
+        _PlayedNote(start, now, *key, track_number)
+        for key, starts in sounding.items()
+        for start in starts
+    ]
+    contents.notes += left
+    if left:
+        contents.problems.append(f"{len(left)} notes never end; they end with their track")
+    contents.length_ticks = max(contents.length_ticks, now)
+
+
+def _describe_parts(contents: _MidiContents) -> str:
+    """Describe the tracks and channels with notes."""
+    counts = Counter((note.track, note.channel) for note in contents.notes)
+    parts = []
+    for (track, channel), count in sorted(counts.items())[:20]:
+        name = f" ({contents.track_names[track]})" if contents.track_names.get(track) else ""
+        parts.append(f"track {track}{name}, channel {channel}: {count}")
+    return f"there are notes in {'; '.join(parts)}" if parts else "it has none at all"
+
+
+def _choose_steps_per_quarter(
+    notes: list[_PlayedNote], contents: _MidiContents, steps_per_quarter: int | None
+) -> tuple[int, list[_PlayedNote]]:
+    """Return the coarsest grid on which all notes begin and end, or at least begin, and the notes.
+
+    A grid of more than 24 steps is one whose beats, each by itself, are plain: quintuplets in one
+    and triplets in another.
+    Notes of a performance, which are on no grid that is coarse enough, begin together if they begin
+    within `STRUM_SECONDS`; if they still are on none, it is `PERFORMANCE_STEPS_PER_QUARTER`.
+    """
+    ticks = contents.ticks_per_quarter
+    in_quarters = all(kind <= 4 for _, kind in contents.time_signatures.values())
+    for played in (notes, strummed := _align_strums(notes, contents)):
+        starts, ends = [note.start for note in played], [note.end for note in played]
+        for moments in (starts + ends, starts):
+            steps = ticks // gcd(ticks, *moments)
+            if steps <= MAX_EXACT_STEPS_PER_QUARTER and _is_notated(moments, ticks):
+                return steps_per_quarter or steps, played
+        steps = ticks // gcd(ticks, *starts)
+        if in_quarters and steps <= MAX_STEPS_PER_QUARTER and _is_notated(starts, ticks):
+            finer = ticks // gcd(ticks, *starts, *ends)
+            if finer <= MAX_STEPS_PER_QUARTER and _is_notated(starts + ends, ticks):
+                return steps_per_quarter or finer, played
+            return steps_per_quarter or steps, _end_at_starts(played, ticks)
+    return steps_per_quarter or PERFORMANCE_STEPS_PER_QUARTER, strummed
+
+
+def _is_notated(moments: Sequence[int], ticks_per_quarter: int) -> bool:
+    """Return whether the moments of each beat lie on a grid that a beat of notation can have.
+
+    Beats may differ: one of quintuplets can follow one of triplets.
+    """
+    sizes: dict[int, int] = defaultdict(lambda: ticks_per_quarter)
+    for moment in moments:
+        beat = moment // ticks_per_quarter
+        sizes[beat] = gcd(sizes[beat], moment)
+    grids = {ticks_per_quarter // size for size in sizes.values()}
+    return all(
+        grid <= MAX_EXACT_STEPS_PER_QUARTER and grid // (grid & -grid) in (1, *TUPLET_TIMES)
+        for grid in grids
+    )
+
+
+def _end_at_starts(notes: Sequence[_PlayedNote], ticks_per_quarter: int) -> list[_PlayedNote]:
+    """Return notes that end where another begins or a beat does, the nearest of these."""
+    starts = sorted({note.start for note in notes})
+    ended = []
+    for note in notes:
+        beat = note.end - note.end % ticks_per_quarter
+        after = bisect_left(starts, note.end)
+        near = [beat, beat + ticks_per_quarter, *starts[max(0, after - 1) : after + 1]]
+        later = [place for place in near if place > note.start]
+        ended.append(note._replace(end=min(later, key=lambda place: abs(place - note.end))))
+    return ended
+
+
+def _align_strums(notes: list[_PlayedNote], contents: _MidiContents) -> list[_PlayedNote]:
+    """Return the notes, those that begin within 30 ms of each other beginning together."""
+    gathered: list[_PlayedNote] = []
+    tempos = deque(sorted(contents.tempos.items()))
+    first, tempo = -1, 120
+    for note in sorted(notes):
+        while tempos and tempos[0][0] <= note.start:
+            tempo = tempos.popleft()[1]
+        window = STRUM_SECONDS * tempo / 60 * contents.ticks_per_quarter
+        if first < 0 or note.start - first > window:
+            first = note.start
+        gathered.append(note._replace(start=first))
+    return gathered
+
+
+def _nearest_step(tick: int, ticks_per_quarter: int, unit: int) -> int:
+    """Return the step nearest to a tick; of two, the later."""
+    return (2 * tick * unit + ticks_per_quarter) // (2 * ticks_per_quarter)
+
+
+def _quantize_notes(
+    notes: list[_PlayedNote], ticks_per_quarter: int, unit: int
+) -> list[_PlayedNote]:
+    """Return notes with times in steps; of those at one pitch that begin together the longest."""
+    kept: dict[tuple[int, int, int], _PlayedNote] = {}
+    for note in notes:
+        start = _nearest_step(note.start, ticks_per_quarter, unit)
+        end = max(start + 1, _nearest_step(note.end, ticks_per_quarter, unit))
+        key = start, note.pitch, note.channel
+        kept[key] = note._replace(start=start, end=max(end, kept[key].end if key in kept else 0))
+    return [kept[key] for key in sorted(kept)]
+
+
+def _build_bar_headers(
+    contents: _MidiContents, notes: list[_PlayedNote], unit: int
+) -> list[BarHeader]:
+    """Return the bars of a file without notes.
+
+    Raises:
+        ValueError: if there are more than 10,000 bars.
+    """
+    ticks, bars = contents.ticks_per_quarter, list[BarHeader]()
+    last = max(_nearest_step(note.start, ticks, unit) + 1 for note in notes)
+
+    def quarters(tick: int) -> Fraction:
+        return Fraction(_nearest_step(tick, ticks, unit), unit)
+
+    changes = deque(
+        (quarters(tick), value) for tick, value in sorted(contents.time_signatures.items())
+    )
+    tempos = deque((Fraction(tick, ticks), bpm) for tick, bpm in sorted(contents.tempos.items()))
+    start = Fraction(0)
+    end = max(Fraction(last, unit), quarters(contents.length_ticks))
+    time_signature, tempo = (4, 4), 0
+    while start < end:
+        while changes and changes[0][0] <= start:
+            time_signature = changes.popleft()[1]
+        while tempos and tempos[0][0] <= start:
+            tempo = tempos.popleft()[1]
+        length = Fraction(4 * time_signature[0], time_signature[1])
+        # The time signature may change early, if the bar before then has one.
+        if changes and (8 * (early := changes[0][0] - start)).denominator == 1:
+            length = min(length, early)
+        bars.append(BarHeader(length, time_signature, tempo or None))
+        for place, value in tempos:  # in order: a look at all of them would be one too many a bar
+            if place >= start + length:
+                break
+            bars[-1].tempo_changes[place - start] = value
+        start += length
+        if len(bars) > MAX_BARS:
+            raise ValueError(f"{contents.source} has more than {MAX_BARS:,} bars.")
+    return bars
+
+
+def _find_place_by_channel(
+    note: _PlayedNote, tuning: Tuning, channels: list[int], path: str | Path
+) -> Note:
+    """Return the place of a note; `channels` has the channel of each string, the first first.
+
+    Raises:
+        ValueError: if its channel is no string, or it is below the open string.
+    """
+    strings = dict(zip(channels, range(1, len(tuning.open_pitches) + 1), strict=False))
+    if note.channel not in strings:
+        raise ValueError(
+            f"{path} has notes on channel {note.channel}, which is none of the "
+            f"{len(tuning.open_pitches)} strings that its track states."
+        )
+    string = strings[note.channel]
+    fret = note.pitch - tuning.pitch_of(Note(string, 0))
+    if fret < 0:
+        raise ValueError(
+            f"{path} has a note {-fret} frets below the open string {string}; is the tuning "
+            "another?"
+        )
+    return Note(string, fret)

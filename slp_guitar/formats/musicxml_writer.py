@@ -1,0 +1,295 @@
+"""MusicXML, which notation programs open, written as tab.
+
+There string 1 is the highest as well, but the lines of the staff that the tuning is given for are
+counted from the bottom. Open strings are without the capo, pitches with it.
+"""
+
+import re
+import xml.etree.ElementTree as ET
+from math import lcm
+
+from slp_guitar.formats.notation import (
+    NOTE_VALUE_DENOMINATORS,
+    Beat,
+    Measure,
+    NoteValue,
+    TiedNote,
+    check_tracks_have_same_bars,
+    measures_from_tab,
+)
+from slp_guitar.fretboard import Tuning, midi_program
+from slp_guitar.playing_signs import PLAYING_SIGNS, START
+from slp_guitar.tab import Tab
+from slp_guitar.techniques import TECHNIQUES
+from slp_guitar.theory import NOTE_NAMES
+
+NOTE_TYPES = ("whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
+NOTE_TYPE_NAMES = dict(zip(NOTE_VALUE_DENOMINATORS, NOTE_TYPES, strict=True))
+DOCTYPE = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n'
+    '<!DOCTYPE score-partwise PUBLIC "-//Recordare//DTD MusicXML 4.0 Partwise//EN" '
+    '"http://www.musicxml.org/dtds/partwise.dtd">\n'
+)
+
+
+def format_musicxml(*tracks: Tab) -> str:
+    """Return tabs that play together as MusicXML 4.0.
+
+    Raises:
+        ValueError: if a tab cannot be written down, has no bar or no time, or notes shorter than
+            any note value; or the tracks' bars are not of the same lengths.
+    """
+    check_tracks_have_same_bars(tracks)
+    score = _make_element("score-partwise", version="4.0")
+    score.append(
+        _make_element("work", _make_element("work-title", _without_unprintable(tracks[0].title)))
+    )
+    score.append(part_list := _make_element("part-list"))
+    for number, tab in enumerate(tracks, start=1):
+        part, instrument = f"P{number}", f"P{number}-I1"
+        midi = (
+            _make_element("midi-channel", (number - 1) % 9 + 1),
+            _make_element("midi-program", midi_program(tab.tuning) + 1),
+        )
+        name = _without_unprintable(tab.track) or "Guitar"
+        part_list.append(
+            _make_element(
+                "score-part",
+                _make_element("part-name", name),
+                _make_element(
+                    "score-instrument", _make_element("instrument-name", name), id=instrument
+                ),
+                _make_element("midi-instrument", *midi, id=instrument),
+                id=part,
+            )
+        )
+        score.append(_MusicXmlWriter(tab.tuning, measures_from_tab(tab)).part_element(part))
+    ET.indent(score)
+    return DOCTYPE + ET.tostring(score, encoding="unicode") + "\n"
+
+
+def _without_unprintable(text: str) -> str:
+    """Return a text in one line, without what XML cannot have."""
+    return "".join(mark for mark in " ".join(text.split()) if mark.isprintable())
+
+
+def _make_element(name: str, *content: ET.Element | str | int, **attributes: str) -> ET.Element:
+    """Return an element with elements or text in it."""
+    element = ET.Element(name, attributes)
+    for each in content:
+        if isinstance(each, ET.Element):
+            element.append(each)
+        else:
+            element.text = str(each)
+    return element
+
+
+class _MusicXmlWriter:
+    """Writes the measures of one guitar."""
+
+    def __init__(self, tuning: Tuning, measures: list[Measure]):
+        """Find the divisions of a quarter note in which every note value is a whole number."""
+        self.tuning, self.measures = tuning, measures
+        beats = [beat for measure in measures for voice in measure.voices for beat in voice]
+        self.divisions = lcm(*(beat.note_value.duration_quarters.denominator for beat in beats))
+        self.open_spanners: set[tuple[int, str]] = set()  # slurs and slides, by string
+        # Elements that are in many notes, never as the last: those of a pitch, and of a length.
+        self.pitches: dict[int, ET.Element] = {}
+        self.lengths: dict[tuple[NoteValue, int], list[ET.Element]] = {}
+
+    def part_element(self, name: str) -> ET.Element:
+        """Return the part with all measures."""
+        part = _make_element("part", id=name)
+        for number, measure in enumerate(self.measures, start=1):
+            around = [None, *self.measures, None][number - 1 : number + 2 : 2]
+            first, second = measure.voices
+            content = self.barline_elements(measure, around[0], "left")
+            content += self.attribute_elements(measure, is_first=number == 1)
+            leads_on = [bool(PLAYING_SIGNS[sign].leads_to) for sign in measure.bar.signs]
+            signs = list(map(_sign_element, measure.bar.signs))
+            content += [sign for sign, leads in zip(signs, leads_on, strict=True) if not leads]
+            if measure.bar.tempo_bpm is not None:
+                content.append(_tempo_element(measure.bar.tempo_bpm))
+            for beat in first:
+                content += [_tempo_element(beat.tempo_bpm)] if beat.tempo_bpm else []
+                content += self.note_elements(beat, 1)
+            if second:
+                length = sum(self.to_divisions(beat.note_value) for beat in first)
+                content.append(_make_element("backup", _make_element("duration", length)))
+                content += [note for beat in second for note in self.note_elements(beat, 2)]
+            content += [sign for sign, leads in zip(signs, leads_on, strict=True) if leads]
+            content += self.barline_elements(measure, around[1], "right")
+            part.append(_make_element("measure", *content, number=str(number)))
+        return part
+
+    def to_divisions(self, note_value: NoteValue) -> int:
+        """Return a note value in divisions."""
+        return int(note_value.duration_quarters * self.divisions)
+
+    def attribute_elements(self, measure: Measure, is_first: bool) -> list[ET.Element]:
+        """Return time signature, clef, tuning and capo where they begin."""
+        if measure.bar.time_signature is None:
+            return []
+        beats, unit = measure.time_signature
+        time = _make_element(
+            "time", _make_element("beats", beats), _make_element("beat-type", unit)
+        )
+        if not is_first:
+            return [_make_element("attributes", time)]
+        lines = [
+            _make_element("staff-tuning", *_pitch_elements(pitch, "tuning-"), line=str(line))
+            for line, pitch in enumerate(reversed(self.tuning.open_pitches), start=1)
+        ]
+        capo = [_make_element("capo", self.tuning.capo)] if self.tuning.capo else []
+        return [
+            _make_element(
+                "attributes",
+                _make_element("divisions", self.divisions),
+                _make_element("key", _make_element("fifths", 0)),
+                time,
+                _make_element("clef", _make_element("sign", "TAB"), _make_element("line", 5)),
+                _make_element(
+                    "staff-details", _make_element("staff-lines", len(lines)), *lines, *capo
+                ),
+            )
+        ]
+
+    def barline_elements(
+        self, measure: Measure, neighbor: Measure | None, location: str
+    ) -> list[ET.Element]:
+        """Return the repeats and endings at one side of a measure."""
+        bar, is_left, content = measure.bar, location == "left", []
+        ends_repeat = not is_left and bar.num_plays > 1
+        if bar.endings and (neighbor is None or neighbor.bar.endings != bar.endings):
+            numbers = ",".join(map(str, bar.endings))
+            kind = "start" if is_left else "stop"
+            content.append(_make_element("ending", number=numbers, type=kind))
+        if is_left and bar.starts_repeat:
+            content.append(_make_element("repeat", direction="forward"))
+        elif ends_repeat:
+            content.append(_make_element("repeat", direction="backward", times=str(bar.num_plays)))
+        return [_make_element("barline", *content, location=location)] if content else []
+
+    def note_elements(self, beat: Beat, voice: int) -> list[ET.Element]:
+        """Return one element for each note of a beat, the lowest first, or a rest."""
+        if not beat.notes:
+            length = self.length_elements(beat.note_value, voice)
+            return [_make_element("note", _make_element("rest"), *length)]
+        kind = beat.note_value, voice
+        if kind not in self.lengths:
+            self.lengths[kind] = self.length_elements(*kind)
+        duration, *length = self.lengths[kind]
+        notes: list[ET.Element] = []
+        for tied in reversed(beat.notes):
+            pitch = self.tuning.pitch_of(tied.tab_note.note)
+            if pitch not in self.pitches:
+                self.pitches[pitch] = _make_element("pitch", *_pitch_elements(pitch))
+            chord = [_make_element("chord")] if notes else []
+            ties = [_make_element("tie", type=kind) for kind in _tie_types(tied)]
+            content = [*chord, self.pitches[pitch], duration, *ties, *length]
+            dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
+            if any(technique.kind == "ghost" for technique in tied.techniques):
+                head = _make_element("notehead", "x" if dead else "normal", parentheses="yes")
+                content.append(head)
+            elif dead:
+                content.append(_make_element("notehead", "x"))
+            notes.append(_make_element("note", *content, self.notations_element(tied)))
+        return notes
+
+    def length_elements(self, value: NoteValue, voice: int) -> list[ET.Element]:
+        """Return what says how long a note is, in the order of a note's elements."""
+        actual = _make_element("actual-notes", value.tuplet_notes)
+        normal = _make_element("normal-notes", value.tuplet_time)
+        tuplet = _make_element("time-modification", actual, normal)
+        return [
+            _make_element("duration", self.to_divisions(value)),
+            _make_element("voice", voice),
+            _make_element("type", NOTE_TYPE_NAMES[value.denominator]),
+            *[_make_element("dot")] * value.is_dotted,
+            *[tuplet] * (value.tuplet_notes > 1),
+        ]
+
+    def notations_element(self, tied: TiedNote) -> ET.Element:
+        """Return the ties, string and fret, and techniques of a note."""
+        string, fret = tied.tab_note.note
+        sizes: dict[str, int] = dict(tied.techniques)
+        notations = [_make_element("tied", type=kind) for kind in _tie_types(tied)]
+        if "let ring" in sizes:
+            notations.append(_make_element("tied", type="let-ring"))
+        technical = [_make_element("string", string), _make_element("fret", fret)]
+        for kind, name, mark in (("hammer", "hammer-on", "H"), ("pull", "pull-off", "P")):
+            technical += self.spanner_elements(tied, name, kind in sizes, mark)
+        if "bend" in sizes:
+            half_steps = f"{max(1, sizes['bend']) / 2:g}"
+            technical.append(_make_element("bend", _make_element("bend-alter", half_steps)))
+        if "harmonic" in sizes:
+            technical.append(_make_element("harmonic", _make_element("natural")))
+        articulations = []
+        for kind in [kind for kind in sizes if kind not in ("bend", "harmonic")]:
+            path = next(iter(TECHNIQUES[kind].musicxml), "")
+            if found := re.fullmatch(r"notations/technical/\[other-technical='(.*)'\]", path):
+                technical.append(_make_element("other-technical", found[1]))
+            elif found := re.fullmatch(r"notations/technical/([\w-]+)", path):
+                technical.append(_make_element(found[1]))
+            elif found := re.fullmatch(r"notations/articulations/([\w-]+)", path):
+                articulations.append(_make_element(found[1]))
+        slides = self.spanner_elements(tied, "slide", "slide" in sizes)
+        marks = [_make_element("articulations", *articulations)] if articulations else []
+        return _make_element(
+            "notations", *notations, *slides, *marks, _make_element("technical", *technical)
+        )
+
+    def spanner_elements(
+        self, tied: TiedNote, name: str, should_start: bool, *mark: str
+    ) -> list[ET.Element]:
+        """Return the ends of a technique that leads from one note to the next on its string."""
+        string = tied.tab_note.note.string
+        ends = []
+        if tied.is_struck and (string, name) in self.open_spanners:
+            self.open_spanners.remove((string, name))
+            ends.append(_make_element(name, type="stop", number=str(string)))
+        if should_start:
+            self.open_spanners.add((string, name))
+            ends.append(_make_element(name, *mark, type="start", number=str(string)))
+        return ends
+
+
+def _tie_types(tied: TiedNote) -> list[str]:
+    """Return which ends of ties are at a note."""
+    return ["stop"] * (not tied.is_struck) + ["start"] * tied.is_tied_to_next
+
+
+def _pitch_elements(pitch: int, prefix: str = "") -> list[ET.Element]:
+    """Return a pitch as letter, half steps from it, and octave."""
+    name = NOTE_NAMES[pitch % 12]
+    alters = [_make_element(f"{prefix}alter", 1 if sign == "#" else -1) for sign in name[1:]]
+    octave = _make_element(f"{prefix}octave", pitch // 12 - 1)
+    return [_make_element(f"{prefix}step", name[0]), *alters, octave]
+
+
+def _sign_element(sign: str) -> ET.Element:
+    """Return a sign such as D.C. al Fine, to see and to follow."""
+    own = PLAYING_SIGNS[sign]
+    if sign == "Fine":
+        attributes = {"fine": "yes"}
+    elif not own.leads_to:
+        attributes = {"coda" if "Coda" in sign else "segno": sign}
+    elif own.is_conditional:
+        attributes = {"tocoda": own.leads_to}
+    else:
+        attributes = {"dacapo": "yes"} if own.leads_to == START else {"dalsegno": own.leads_to}
+    words = _make_element("direction-type", _make_element("words", own.summary))
+    return _make_element(
+        "direction", words, _make_element("sound", **attributes), placement="above"
+    )
+
+
+def _tempo_element(tempo_bpm: int) -> ET.Element:
+    """Return a tempo to see and to play in."""
+    beat, speed = _make_element("beat-unit", "quarter"), _make_element("per-minute", tempo_bpm)
+    return _make_element(
+        "direction",
+        _make_element("direction-type", _make_element("metronome", beat, speed)),
+        _make_element("sound", tempo=str(tempo_bpm)),
+        placement="above",
+    )

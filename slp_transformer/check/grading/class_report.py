@@ -1,0 +1,297 @@
+"""A report on a class: each student's file in a process of its own, judged in this one.
+
+A student's process is given cases and sends answers; the right answers, the table of mistakes and
+the verdicts are here. Whatever it sends is read with bounds (`answer_codec`), whatever it prints is
+thrown away, and however it ends is a row of the report.
+"""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from slp_transformer.check.diagnosing.calling import UnsupportedCall
+from slp_transformer.check.diagnosing.diagnosis import CHECKS, DEFAULT_TIMEOUT_S, AttemptEnded
+from slp_transformer.check.diagnosing.timed_run import TimedOut
+from slp_transformer.check.grading.answer_codec import decode_answer, to_short_line
+from slp_transformer.check.grading.student_server import START_S, ForkedProcess, StudentServer
+from slp_transformer.check.student_file import (
+    FILE_SUFFIXES,
+    package_fingerprints,
+    read_regular_file,
+)
+from slp_transformer.check.verdict import Verdict
+
+DEFINE_S, LIMIT_S = 20, 120  # for definitions; for a whole file
+MAX_LINE_BYTES = 1 << 20
+HOMES = ("HOME", "TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR")
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT")
+ENDS_EARLY = "It ended itself, with code {}, while {}."
+NO_ANSWER = "It sent something that is no answer while {}."
+
+Report = dict[str, Any]
+
+
+class StudentProcess:
+    """The process of one file, and what goes between it and this one."""
+
+    def __init__(self, folder: Path, home: str, server: StudentServer | None):
+        """Start it.
+
+        Args:
+            folder: that of the class, which it may not read.
+            home: an empty folder in which it runs.
+            server: what forks it; None to start it by itself.
+        """
+        variables = _kept_variables() | dict.fromkeys(HOMES, home)
+        self._process: subprocess.Popen[bytes] | ForkedProcess
+        if server is not None:
+            self._process = server.fork(home, variables, [str(folder), str(LIMIT_S)])
+        else:
+            module = "slp_transformer.check.grading.student_process"
+            code = f"import runpy; runpy.run_module({module!r}, run_name='__main__')"
+            self._process = subprocess.Popen(
+                [*_python(code), str(folder), str(LIMIT_S), str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=home,
+                env=variables,
+                start_new_session=True,
+            )
+        self._lines: queue.Queue[bytes] = queue.Queue(4)
+        self._has_ended = False
+        self._ends_at = time.monotonic() + START_S + LIMIT_S
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        while (line := self._process.stdout.readline(MAX_LINE_BYTES)) and not self._has_ended:
+            self._lines.put(line)
+        self._lines.put(b"")
+
+    def send(self, message: bytes) -> None:
+        """Send a message; one that nobody reads any more is lost."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(message)
+            self._process.stdin.flush()
+        except OSError:
+            pass  # what is received next says how it ended
+
+    def receive(self, seconds: float, doing: str) -> Report:
+        """Return the next message.
+
+        Raises:
+            AttemptEnded: saying how the process ended.
+        """
+        seconds = min(seconds, self._ends_at - time.monotonic())
+        try:
+            line = self._lines.get(timeout=max(seconds, 0.01))
+        except queue.Empty:
+            raise AttemptEnded(f"It did not come back while {doing}.") from None
+        if not line:
+            try:
+                code = self._process.wait(5)
+            except (subprocess.TimeoutExpired, OSError):
+                raise AttemptEnded(f"It sends nothing more while {doing}.") from None
+            if code < 0:
+                raise AttemptEnded(f"It was ended by signal {-code} while {doing}.")
+            raise AttemptEnded(ENDS_EARLY.format(code, doing))
+        try:
+            message = json.loads(line)
+            if not line.endswith(b"\n") or not isinstance(message, dict):
+                raise ValueError("no message")
+        except (ValueError, RecursionError):
+            raise AttemptEnded(NO_ANSWER.format(doing)) from None
+        return message
+
+    def end(self) -> None:
+        """End the process, every other in its group, and the thread that reads from it."""
+        self._has_ended = True
+        if isinstance(self._process, ForkedProcess):
+            with suppress(OSError):  # with the server all of its processes end
+                self._process.end()
+            self._drop_lines()
+            return
+        try:
+            if sys.platform == "win32":
+                self._process.kill()
+            else:
+                os.killpg(self._process.pid, signal.SIGKILL)
+        except OSError:
+            pass  # it has ended
+        self._process.wait()
+        self._drop_lines()
+
+    def _drop_lines(self) -> None:
+        with suppress(queue.Empty):  # what nobody asked for: the thread may wait for room
+            while True:
+                self._lines.get_nowait()
+
+
+def _kept_variables() -> dict[str, str]:
+    variables = {n: os.environ[n] for n in KEPT_VARIABLES if n in os.environ}
+    return variables | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+def _python(code: str) -> list[str]:
+    """Return a command that finds modules where this process does; its arguments come behind."""
+    paths = json.dumps([os.path.abspath(one) for one in sys.path])
+    return [sys.executable, "-c", f"import json, sys; sys.path[:] = json.loads({paths!r}); {code}"]
+
+
+@contextmanager
+def _student_server() -> Iterator[StudentServer | None]:
+    """Give a class its server, or none where there can be none."""
+    code = "from slp_transformer.check.grading.student_server import run; run(int(sys.argv[1]))"
+    try:
+        server = StudentServer(_python(code), _kept_variables())
+    except OSError:
+        yield None
+        return
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def report_on_file(
+    path: Path, folder: Path | None = None, server: StudentServer | None = None
+) -> Report:
+    """Return what is right in a file, and what is wrong, to be written as JSON.
+
+    Args:
+        path: a script or a notebook.
+        folder: that of the class.
+        server: what forks its process; None to start it by itself.
+    """
+    report: Report = {"file": to_short_line(path.name), "right": [], "wrong": {}, "missing": []}
+    try:
+        data = read_regular_file(path, "It")
+    except ValueError as error:
+        return report | {"error": str(error)}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        closed = folder or path.absolute().parent
+        try:
+            student = StudentProcess(closed, home, server)
+        except OSError:  # the server has ended
+            student = StudentProcess(closed, home, None)
+        try:
+            _fill_report(report, student, path.name, data)
+        except AttemptEnded as error:
+            report["error"] = str(error)
+        finally:
+            student.end()
+    return report
+
+
+def _fill_report(report: Report, student: StudentProcess, name: str, data: bytes) -> None:
+    """Ask a student's process for answers, and judge them.
+
+    Raises:
+        AttemptEnded: if it ends, or says what it should not.
+    """
+    student.send(json.dumps(name).encode() + b"\n%d\n" % len(data) + data)
+    about = student.receive(START_S, "it was read")
+    if "unusable" in about:
+        raise AttemptEnded(to_short_line(about["unusable"]))
+    # Until here no line of the student's was run, so that this is as it should be.
+    report["missing"] = about["stubs"]
+    if about["unlimited"]:
+        report["not limited"] = about["unlimited"]
+    defined = student.receive(DEFINE_S, "its definitions were run")
+    if "unusable" in defined:
+        raise AttemptEnded(to_short_line(defined["unusable"]))
+    if not isinstance(functions := defined.get("functions"), list):
+        raise AttemptEnded(NO_ANSWER.format("its definitions were run"))
+    copied = {one: _find_pasted_solution(about["codes"][one]) for one in about["own"]}
+    for key, found in (("uses the package", about["uses"]), ("as in the package", copied)):
+        if shown := {one: what for one, what in found.items() if what and one in functions}:
+            report[key] = shown
+    report["missing"] += [one for one in about["own"] if one not in functions]
+    for check in (one for one in CHECKS if one in functions):
+        if check in about["own"]:
+            verdict = _judge_answers(check, student)
+            if not verdict:
+                report["wrong"][check] = verdict.text
+            elif not about["uses"][check]:
+                report["right"].append(check)
+        else:
+            where = about["imported"][check] or "elsewhere"
+            report.setdefault("imported", {})[check] = where
+
+
+@cache
+def _cached_package_fingerprints() -> dict[str, str]:
+    return package_fingerprints()
+
+
+def _find_pasted_solution(code: str) -> str:
+    return _cached_package_fingerprints().get(code, "") if code else ""
+
+
+def _judge_answers(check: str, student: StudentProcess) -> Verdict:
+    cases = CHECKS[check].cases()
+    if check == "softmax":  # as its exercise asks
+        cases = [case for case in cases if case["scores"].dim() == 1]
+    run = partial(_answer_cases, check, student)
+    return CHECKS[check].judge(lambda: (cases, run), DEFAULT_TIMEOUT_S)
+
+
+def _answer_cases(
+    check: str, student: StudentProcess, numbers: Sequence[int], listed: str
+) -> tuple[list[Any], set[str]]:
+    """Return a student's answers to cases, and the arguments that they change in place.
+
+    Raises:
+        AttemptEnded: if there are none.
+        UnsupportedCall: if the function cannot be called as its exercise asks.
+    """
+    doing = f"{check} was tried"
+    student.send(json.dumps([check, [*numbers], listed]).encode() + b"\n")
+    message = student.receive(3 * DEFAULT_TIMEOUT_S, doing)
+    if "unsupported" in message:
+        raise UnsupportedCall(to_short_line(message["unsupported"]))
+    try:
+        answers = [decode_answer(one) for one in message["answers"][: len(numbers)]]
+        if len(answers) < len(numbers) and not isinstance(answers[-1], TimedOut):
+            raise ValueError("too few")
+        changed = {one for one in CHECKS[check].arguments if one in message["changed"]}
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        raise AttemptEnded(NO_ANSWER.format(doing)) from None
+    return answers, changed
+
+
+def report_on_class(folder: Path) -> Report:
+    """Return a report on each script and notebook in a folder, and the commonest mistakes.
+
+    Functions that more than half of the files have are missing in the others.
+    """
+    torch.set_num_threads(1)
+    paths = sorted(p for p in folder.rglob("*") if p.suffix in FILE_SUFFIXES)
+    with _student_server() as server:
+        files = [
+            report_on_file(path, folder, server) | {"file": to_short_line(path.relative_to(folder))}
+            for path in paths
+        ]
+    had = Counter(n for one in files for n in [*one["right"], *one["wrong"], *one["missing"]])
+    expected = [name for name in CHECKS if had[name] > len(files) / 2]
+    for one in files:
+        there = {*one["right"], *one["wrong"], *one.get("imported", ()), *one["missing"]}
+        one["missing"] += [name for name in expected if name not in there]
+    wrong = Counter(f"{n}: {text}" for one in files for n, text in one["wrong"].items())
+    return {"files": files, "mistakes": dict(wrong.most_common())}

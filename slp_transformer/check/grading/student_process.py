@@ -1,0 +1,118 @@
+"""The process that runs one student's file: it is given cases, and sends what comes out.
+
+It judges nothing: answers are compared with the right ones in the grader's process, so that
+whatever a student's code changes here, it can only change its own answers. What can be said about a
+file before a line of it is run is sent first.
+"""
+
+import json
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from slp_transformer._internal.plugins import PACKAGES
+from slp_transformer.check import CHECKS
+from slp_transformer.check.diagnosing.calling import UnsupportedCall
+from slp_transformer.check.grading.answer_codec import encode_answer
+from slp_transformer.check.grading.confinement import confine_this_process, end_with_parent
+from slp_transformer.check.student_file import parse_file, run_definitions
+
+SYSTEM_FOLDERS: tuple[str, ...] = (
+    "/usr",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/share",
+    "/lib",
+    "/lib64",
+    "/etc",
+)
+SYSTEM_FOLDERS += ("/opt", "/nix", "/run", "/proc", "/sys", "/dev/urandom", "/dev/random")
+
+
+def main(folder: str, seconds: int, grader: int) -> None:
+    """Answer the grader until it closes the pipe.
+
+    Args:
+        folder: that of the class, which is not to be read.
+        seconds: of processor time.
+        grader: the number of its process.
+    """
+    end_with_parent()
+    if os.getppid() != grader and sys.platform != "win32":  # it ended while this was loaded
+        return
+    read, write = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nowhere, standard)
+    path, unlimited = (
+        json.loads(read.readline()),
+        confine_this_process(_readable_paths(folder), seconds),
+    )
+    try:
+        data = read.read(int(read.readline()))
+        file = parse_file(path, data)
+    except ValueError as error:
+        _send_message(write, {"unusable": str(error)})
+        return
+    if path.endswith(".py"):  # so that messages can show a line
+        linecache.cache[path] = (len(data), None, data.decode().splitlines(True), path)
+    own = file.function_names_by_check()
+    about = {
+        "stubs": file.checks_without_function(),
+        "own": [*own],
+        "imported": {check: file.import_origin(check) for check in CHECKS if check not in own},
+        "uses": {check: file.package_names_used_by(name) for check, name in own.items()},
+        "codes": {check: file.fingerprint(name) for check, name in own.items()},
+        "unlimited": unlimited,
+    }
+    _send_message(write, about)
+    try:
+        functions = run_definitions(file)
+    except ValueError as error:
+        _send_message(write, {"unusable": str(error)})
+        return
+    _send_message(write, {"functions": [*functions]})
+    _answer_requests(read, write, functions)
+
+
+def _answer_requests(
+    read: BinaryIO, write: BinaryIO, functions: dict[str, Callable[..., Any]]
+) -> None:
+    runs: dict[str, Any] = {}
+    for line in read:
+        name, numbers, listed = json.loads(line)
+        try:
+            if name not in runs:
+                start = CHECKS[name].start_attempt
+                _, runs[name] = start(functions[name], one_row=name == "softmax")
+            answers, changed = runs[name](numbers, listed)
+        except UnsupportedCall as error:
+            _send_message(write, {"unsupported": str(error)})
+        else:
+            _send_message(
+                write, {"answers": [encode_answer(one) for one in answers], "changed": [*changed]}
+            )
+
+
+def _send_message(write: BinaryIO, message: dict[str, Any]) -> None:
+    write.write(json.dumps(message).encode() + b"\n")
+    write.flush()
+
+
+def _readable_paths(folder: str) -> set[str]:
+    """Return what Python needs to read, without folders in which the class's is."""
+    paths = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path}
+    ours = [spec for package in PACKAGES if (spec := find_spec(package))]
+    paths |= {*SYSTEM_FOLDERS, *(p for spec in ours for p in spec.submodule_search_locations or ())}
+    found = {Path(path).resolve() for path in paths if path}
+    closed = Path(folder).resolve()
+    return {str(path) for path in found if path not in (closed, *closed.parents)}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,1 @@
+"""Tables of checks, one row a mistake: a file for the exercises of a part of the book."""
