@@ -1,13 +1,13 @@
 """The numbers that "Open your chapter" finds in PDFs of forms that nobody tuned to.
 
-    python benchmarks/book_numbers.py make pdfs            # needs TeX, Ghostscript, poppler, LibreOffice
-    python benchmarks/book_numbers.py measure pdfs --out benchmarks/results/book_numbers
-    python benchmarks/book_numbers.py measure pdfs --third manuals --out benchmarks/results/book_numbers
+    python benchmarks/book_numbers.py make pdfs
+    python benchmarks/book_numbers.py measure pdfs --third manuals --out FOLDER
 
-`make` writes a made-up chapter in each form, with texts of its own, and beside each PDF the places that TeX, the browser
-or the office program wrote down. `measure` compares what the page's own scripts find, run in Node, with these places.
-With `--third`, PDFs of other people are looked at, too: there hyperref's destinations are the truth, and the finder
-does not see them. Nothing of them is kept but counts.
+`make` writes a made-up chapter in each form, with texts of its own, and beside each PDF the places
+that TeX, the browser or the office program wrote down; it needs TeX, Ghostscript, poppler, Chromium
+and LibreOffice. `measure` compares what the page's own scripts find, run in Node, with these
+places. With `--third`, PDFs of other people are looked at, too: there hyperref's destinations are
+the truth, and the finder does not see them. Nothing of them is kept but counts.
 """
 
 import argparse
@@ -52,9 +52,10 @@ SHORT = (
     r"h = z + g(2.5)",
 )
 LONG = (
-    r"\mathrm{Tide}(\mathbf{X}) = \left(\mathrm{quay}_1\oplus\mathrm{quay}_2\oplus\cdots\oplus\mathrm{quay}_M\right)"
-    r"W\quad\text{for all }(i,j)",
-    r"p(v_1,\ldots,v_n) = p(v_1)\,p(v_2\mid v_1)\,p(v_3\mid v_1,v_2)\cdots p(v_n\mid v_1,\ldots,v_{n-1})",
+    r"\mathrm{Tide}(\mathbf{X}) = \left(\mathrm{quay}_1\oplus\mathrm{quay}_2\oplus\cdots"
+    r"\oplus\mathrm{quay}_M\right)W\quad\text{for all }(i,j)",
+    r"p(v_1,\ldots,v_n) = p(v_1)\,p(v_2\mid v_1)\,p(v_3\mid v_1,v_2)\cdots"
+    r"p(v_n\mid v_1,\ldots,v_{n-1})",
 )
 SEVERAL = (
     r"\begin{split} O &= X+\mathrm{M}(\mathrm{N}(X))\\ H &= O+\mathrm{F}(\mathrm{N}(O))\end{split}",
@@ -101,7 +102,8 @@ FORMS = {
         extra=r"\renewcommand\thesection{\arabic{section}}", narrow=True, by_section=True,
     ),
     "amsbook, numbers at the left, LuaLaTeX": Form(
-        r"\documentclass[11pt,leqno]{amsbook}", "lualatex", r"\numberwithin{equation}{chapter}\numberwithin{figure}{chapter}"
+        r"\documentclass[11pt,leqno]{amsbook}", "lualatex",
+        r"\numberwithin{equation}{chapter}\numberwithin{figure}{chapter}",
     ),
     "scrbook, formulas at the left, A4, 12 pt": Form(
         r"\documentclass[12pt,a4paper,fleqn]{scrbook}", extra=r"\usepackage{mathpazo}"
@@ -111,7 +113,9 @@ FORMS = {
     ),
     "book, STIX-like fonts of unicode-math, LuaLaTeX, then Ghostscript": Form(
         r"\documentclass[10pt]{book}", "lualatex",
-        r"\usepackage{unicode-math}\setmathfont{latinmodern-math.otf}\numberwithin{equation}{chapter}", after="gs",
+        r"\usepackage{unicode-math}\setmathfont{latinmodern-math.otf}"
+        r"\numberwithin{equation}{chapter}",
+        after="gs",
     ),
     "extarticle, two columns, 9 pt, numbers at the left": Form(
         r"\documentclass[9pt,twocolumn,a4paper,leqno]{extarticle}", narrow=True, by_section=True
@@ -134,7 +138,11 @@ FORMS = {
         extra=r"\usepackage[T1]{fontenc}\usepackage{lmodern}\usepackage{microtype}\usepackage[hidelinks]{hyperref}",
     ),
 }  # fmt: skip
-OTHERS = ("Chromium prints KaTeX, ragged right", "LibreOffice, tabs", "LibreOffice, a table for each")
+OTHERS = (
+    "Chromium prints KaTeX, ragged right",
+    "LibreOffice, tabs",
+    "LibreOffice, a table for each",
+)
 
 
 class Writer:
@@ -158,11 +166,19 @@ class Writer:
         """Return a mention of an equation or a figure, as prose has them."""
         k = self.random.randint(FIRST_EQUATION, LAST_EQUATION)
         figure = self.random.randint(1, FIGURES)
-        return self.random.choice([
-            f"as Eq. ({CHAPTER}.{k}) says", f"by ({CHAPTER}.{k})", f"(Eq. {CHAPTER}.{k})",
-            f"(see Fig. {CHAPTER}.{figure})", f"from ({CHAPTER}.{k}) to ({CHAPTER}.{min(k + 2, LAST_EQUATION)})",
-            f"of Eq. ({CHAPTER - 1}.{k})", f"that is, ({CHAPTER}.{k}),", f"in Figure {CHAPTER}.{figure}",
-        ])  # fmt: skip
+        last = min(k + 2, LAST_EQUATION)
+        return self.random.choice(
+            [
+                f"as Eq. ({CHAPTER}.{k}) says",
+                f"by ({CHAPTER}.{k})",
+                f"(Eq. {CHAPTER}.{k})",
+                f"(see Fig. {CHAPTER}.{figure})",
+                f"from ({CHAPTER}.{k}) to ({CHAPTER}.{last})",
+                f"of Eq. ({CHAPTER - 1}.{k})",
+                f"that is, ({CHAPTER}.{k}),",
+                f"in Figure {CHAPTER}.{figure}",
+            ]
+        )
 
     def paragraph(self) -> str:
         """Return a paragraph with citations, some of them at its beginning and its end."""
@@ -192,7 +208,7 @@ class Writer:
             if (k - FIRST_EQUATION) % 8 == 0:
                 yield "section", self.random.choice(("Tides", "Loaves", "Rows", "Clocks"))
             yield "text", self.paragraph()
-            if self.random.random() < 0.45 and (figure := next(figures, None)):
+            if self.random.random() < 0.45 and next(figures, None):
                 yield "figure", self.sentences(1)[0]
             if self.random.random() < 0.12:
                 yield "table", ""
@@ -236,22 +252,30 @@ def tex_of(form: Form, seed: int) -> str:
             body.append(f"\\begin{{equation}}{text}\\end{{equation}}\n")
         elif kind == "figure":
             box = r"\fbox{\parbox{.7\linewidth}{\vspace{2cm}\centering quay (8.9)\vspace{1cm}}}"
-            body.append(f"\n\\begin{{figure}}[t]\\centering{box}\\caption{{{text}}}\\end{{figure}}\n\n")
-        elif kind == "table":
-            rows = rf"ferry & 3.2 & ({CHAPTER}.{seed % 9 + 5})\\ tram & 1.0 & ({CHAPTER}.{seed % 9 + 7})"
             body.append(
-                "\n\\begin{center}\\begin{tabular}{lrr}line & stops & by\\\\ " + rows + "\\end{tabular}\\end{center}\n\n"
+                f"\n\\begin{{figure}}[t]\\centering{box}\\caption{{{text}}}\\end{{figure}}\n\n"
+            )
+        elif kind == "table":
+            first, second = (f"({CHAPTER}.{seed % 9 + k})" for k in (5, 7))
+            rows = rf"ferry & 3.2 & {first}\\ tram & 1.0 & {second}"
+            body.append(
+                "\n\\begin{center}\\begin{tabular}{lrr}line & stops & by\\\\ "
+                + rows
+                + "\\end{tabular}\\end{center}\n\n"
             )
         elif kind == "footnote":
             body.append(f"A note.\\footnote{{{text}}}\n\n")
-    within = r"\numberwithin{equation}{section}\numberwithin{figure}{section}" if form.by_section else ""
+    within = (
+        r"\numberwithin{equation}{section}\numberwithin{figure}{section}" if form.by_section else ""
+    )
     head = (
         rf"\setcounter{{section}}{{{CHAPTER - 1}}}\section{{Harbors and Bakeries}}"
         if form.by_section
         else rf"\setcounter{{chapter}}{{{CHAPTER - 1}}}\chapter{{Harbors and Bakeries}}"
     )
     return "\n".join([
-        form.tex, r"\usepackage{amsmath}", form.extra, within, MARK, r"\begin{document}", head, *body, r"\end{document}",
+        form.tex, r"\usepackage{amsmath}", form.extra, within, MARK,
+        r"\begin{document}", head, *body, r"\end{document}",
     ])  # fmt: skip
 
 
@@ -275,14 +299,26 @@ def make_tex(name: str, form: Form, folder: Path, seed: int) -> None:
         run("dvips", "-q", "a.dvi", folder=work)
         run("ps2pdf", "a.ps", "a.pdf", folder=work)
     if form.after == "gs":
-        run("gs", "-q", "-dNOPAUSE", "-dBATCH", "-sDEVICE=pdfwrite", "-sOutputFile=b.pdf", "a.pdf", folder=work)
+        run(
+            "gs",
+            "-q",
+            "-dNOPAUSE",
+            "-dBATCH",
+            "-sDEVICE=pdfwrite",
+            "-sOutputFile=b.pdf",
+            "a.pdf",
+            folder=work,
+        )
     if form.after == "cairo":
         run("pdftocairo", "-pdf", "a.pdf", "b.pdf", folder=work)
     if not (work / "a.pdf").is_file():
         sys.exit(f"{name}: TeX made no PDF; see {work / 'a.log'}")
-    places = re.findall(r"\\placed ?\{(\w+)\}\{([\d.]+)\}\{(\d+)\}\{(-?\d+)\}", (work / "a.aux").read_text("utf-8"))
+    places = re.findall(
+        r"\\placed ?\{(\w+)\}\{([\d.]+)\}\{(\d+)\}\{(-?\d+)\}", (work / "a.aux").read_text("utf-8")
+    )
     keep(name, folder, work / ("b.pdf" if form.after else "a.pdf"), [
-        {"kind": kind, "number": number, "page": int(page), "up": int(y) / 65781.76} for kind, number, page, y in places
+        {"kind": kind, "number": number, "page": int(page), "up": int(y) / 65781.76}
+        for kind, number, page, y in places
     ])  # fmt: skip
 
 
@@ -308,15 +344,17 @@ def html_of(seed: int, katex: object) -> str:
             body.append(f'<p id="{ids[-1]}"><span class="n">({CHAPTER}.{number})</span>{text}</p>')
         elif kind == "equation":
             drawn = katex.call(
-                "katex.renderToString", f"{text}\\tag{{{CHAPTER}.{number}}}", {"displayMode": True, "output": "html"}
+                "katex.renderToString",
+                f"{text}\\tag{{{CHAPTER}.{number}}}",
+                {"displayMode": True, "output": "html"},
             )
             body.append(f'<div id="{ids[-1]}">{drawn}</div>')
         elif kind == "figure":
             figure += 1
             ids.append(f"figure-{CHAPTER}-{figure}")
             body.append(
-                f'<figure><div class="box"></div><figcaption id="{ids[-1]}"><b>Figure {CHAPTER}.{figure}.</b> {text}'
-                "</figcaption></figure>"
+                f'<figure><div class="box"></div><figcaption id="{ids[-1]}">'
+                f"<b>Figure {CHAPTER}.{figure}.</b> {text}</figcaption></figure>"
             )
         elif kind == "table":
             row = f"<tr><td>ferry</td><td>3.2</td><td>({CHAPTER}.12)</td></tr>"
@@ -326,11 +364,13 @@ def html_of(seed: int, katex: object) -> str:
         else:
             body.append(f"<p>{text}</p>")
     links = "".join(f'<a href="#{one}">.</a>' for one in ids)
-    return (
-        "<!doctype html><meta charset=utf-8><link rel=stylesheet href=katex.min.css><style>body { font: 11pt/1.4 serif } "
-        ".n { display: inline-block; width: 4em } .box { height: 3cm; border: 1px solid } figcaption { font-size: 10pt } "
-        f"table {{ margin: auto }} td {{ padding: 0 1em }}</style>{''.join(body)}<p>{links}</p>"
+    styles = (
+        "body { font: 11pt/1.4 serif } .n { display: inline-block; width: 4em } "
+        "table { margin: auto } .box { height: 3cm; border: 1px solid } "
+        "figcaption { font-size: 10pt } td { padding: 0 1em }"
     )
+    head = f"<meta charset=utf-8><link rel=stylesheet href=katex.min.css><style>{styles}</style>"
+    return f"<!doctype html>{head}{''.join(body)}<p>{links}</p>"
 
 
 def make_chromium(name: str, folder: Path, seed: int) -> None:
@@ -339,7 +379,9 @@ def make_chromium(name: str, folder: Path, seed: int) -> None:
     from py_mini_racer import MiniRacer
 
     katex = MiniRacer()
-    katex.eval((ROOT / "docs" / "site_build" / "katex" / "katex.min.js").read_text(encoding="utf-8"))
+    katex.eval(
+        (ROOT / "docs" / "site_build" / "katex" / "katex.min.js").read_text(encoding="utf-8")
+    )
     work = folder / "work"
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(ROOT / "docs" / "assets" / "katex", work)
@@ -347,10 +389,16 @@ def make_chromium(name: str, folder: Path, seed: int) -> None:
     (work / "a.html").write_text(html_of(seed, katex), encoding="utf-8")
     katex.close()
     with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = started.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         page = browser.new_page()
         page.goto((work / "a.html").as_uri())
-        page.pdf(path=str(work / "a.pdf"), format="Letter", margin=dict.fromkeys(("top", "bottom", "left", "right"), "2.5cm"))
+        page.pdf(
+            path=str(work / "a.pdf"),
+            format="Letter",
+            margin=dict.fromkeys(("top", "bottom", "left", "right"), "2.5cm"),
+        )
         browser.close()
     keep(name, folder, work / "a.pdf", [])
 
@@ -363,7 +411,9 @@ def make_office(name: str, folder: Path, seed: int) -> None:
     number, figure, body = 0, 0, []
     is_table = "table" in name
     for kind, text in Writer(seed, True).parts():
-        plain = re.sub(r"\\[a-zA-Z]+|[{}$^&\\]", " ", str(text)) if kind == "equation" else str(text)
+        plain = (
+            re.sub(r"\\[a-zA-Z]+|[{}$^&\\]", " ", str(text)) if kind == "equation" else str(text)
+        )
         plain = plain.replace("&", "&amp;").replace("<", "&lt;")
 
         def anchor(kind: str, k: int) -> str:
@@ -376,17 +426,23 @@ def make_office(name: str, folder: Path, seed: int) -> None:
             body.append(f'<text:p text:style-name="Ex">{mark}<text:tab/>{plain}</text:p>')
         elif kind == "equation" and is_table:
             cell = '<table:table-cell><text:p text:style-name="{}">{}</text:p></table:table-cell>'
-            columns = "".join(f'<table:table-column table:style-name="{c}"/>' for c in ("Ca", "Cb", "Ca"))
+            columns = "".join(
+                f'<table:table-column table:style-name="{c}"/>' for c in ("Ca", "Cb", "Ca")
+            )
             cells = cell.format("Mid", "") + cell.format("Mid", plain) + cell.format("Right", mark)
             body.append(
-                f'<table:table table:style-name="T">{columns}<table:table-row>{cells}</table:table-row></table:table>'
+                f'<table:table table:style-name="T">{columns}'
+                f"<table:table-row>{cells}</table:table-row></table:table>"
             )
         elif kind == "equation":
-            body.append(f'<text:p text:style-name="Eq"><text:tab/>{plain}<text:tab/>{mark}</text:p>')
+            body.append(
+                f'<text:p text:style-name="Eq"><text:tab/>{plain}<text:tab/>{mark}</text:p>'
+            )
         elif kind == "figure":
             figure += 1
             body.append(
-                f'<text:p text:style-name="Cap">{anchor("figure", figure)}Figure {CHAPTER}.{figure}: {plain}</text:p>'
+                f'<text:p text:style-name="Cap">{anchor("figure", figure)}'
+                f"Figure {CHAPTER}.{figure}: {plain}</text:p>"
             )
         elif kind == "section":
             body.append(f'<text:h text:outline-level="2">{plain}</text:h>')
@@ -398,41 +454,61 @@ def make_office(name: str, folder: Path, seed: int) -> None:
         f'xmlns:{n}="urn:oasis:names:tc:opendocument:xmlns:{spaces[n]}:1.0"' for n in names
     )
 
-    def style(name: str, inside: str) -> str:
-        return f'<style:style style:name="{name}" style:family="paragraph">{inside}</style:style>'
-
-    tabs = (
-        '<style:tab-stops><style:tab-stop style:position="8.2cm" style:type="center"/>'
-        '<style:tab-stop style:position="16.5cm" style:type="right"/></style:tab-stops>'
-    )
-    one = '<style:tab-stops><style:tab-stop style:position="1.6cm"/></style:tab-stops>'
-    align = "end" if is_table else "justify"
-    styles = (
-        style("Body", f'<style:paragraph-properties fo:text-align="{"start" if is_table else align}" fo:margin-bottom="0.2cm"/>'
-              '<style:text-properties fo:font-size="11pt"/>')
-        + style("Eq", f'<style:paragraph-properties fo:margin-bottom="0.2cm">{tabs}</style:paragraph-properties>'
-                '<style:text-properties fo:font-size="11pt"/>')
-        + style("Ex", f'<style:paragraph-properties>{one}</style:paragraph-properties><style:text-properties fo:font-size="11pt"/>')
-        + style("Cap", '<style:text-properties fo:font-size="9pt" fo:font-style="italic"/>')
-        + style("Mid", '<style:paragraph-properties fo:text-align="center"/><style:text-properties fo:font-size="11pt"/>')
-        + style("Right", '<style:paragraph-properties fo:text-align="end"/><style:text-properties fo:font-size="11pt"/>')
-        + '<style:style style:name="T" style:family="table"><style:table-properties style:width="16.5cm"/></style:style>'
-        + "".join(
-            f'<style:style style:name="{c}" style:family="table-column"><style:table-column-properties '
-            f'style:column-width="{w}cm"/></style:style>' for c, w in (("Ca", 2), ("Cb", 12.5))
+    def style(name: str, size: int, inside: str = "", **given: str) -> str:
+        said = " ".join(f'fo:{key.replace("_", "-")}="{value}"' for key, value in given.items())
+        return (
+            f'<style:style style:name="{name}" style:family="paragraph">'
+            f"<style:paragraph-properties {said}>{inside}</style:paragraph-properties>"
+            f'<style:text-properties fo:font-size="{size}pt"/></style:style>'
         )
-        + '<style:page-layout style:name="P"><style:page-layout-properties fo:page-width="21cm" fo:page-height="29.7cm" '
-        'fo:margin-left="2.25cm" fo:margin-right="2.25cm" fo:margin-top="2cm" fo:margin-bottom="2cm"/></style:page-layout>'
-    )  # fmt: skip
-    (work / "a.fodt").write_text(
-        f'<?xml version="1.0"?><office:document {declared} office:version="1.2" '
-        f'office:mimetype="application/vnd.oasis.opendocument.text"><office:automatic-styles>{styles}</office:automatic-styles>'
-        '<office:master-styles><style:master-page style:name="Standard" style:page-layout-name="P"/></office:master-styles>'
-        f"<office:body><office:text>{''.join(body)}</office:text></office:body></office:document>",
-        encoding="utf-8",
+
+    def tabs(*stops: tuple[str, str]) -> str:
+        found = (f'<style:tab-stop style:position="{at}" style:type="{how}"/>' for at, how in stops)
+        return f"<style:tab-stops>{''.join(found)}</style:tab-stops>"
+
+    widths = "".join(
+        f'<style:style style:name="{name}" style:family="table-column">'
+        f'<style:table-column-properties style:column-width="{width}cm"/></style:style>'
+        for name, width in (("Ca", 2), ("Cb", 12.5))
     )
+    page = " ".join(
+        f'fo:{key}="{value}"'
+        for key, value in (
+            *(("page-width", "21cm"), ("page-height", "29.7cm")),
+            *((f"margin-{side}", "2.25cm") for side in ("left", "right", "top", "bottom")),
+        )
+    )
+    styles = (
+        style("Body", 11, text_align="start" if is_table else "justify", margin_bottom="0.2cm")
+        + style("Eq", 11, tabs(("8.2cm", "center"), ("16.5cm", "right")), margin_bottom="0.2cm")
+        + style("Ex", 11, tabs(("1.6cm", "left")))
+        + style("Cap", 9)
+        + style("Mid", 11, text_align="center")
+        + style("Right", 11, text_align="end")
+        + '<style:style style:name="T" style:family="table">'
+        + '<style:table-properties style:width="16.5cm"/></style:style>'
+        + widths
+        + '<style:page-layout style:name="P">'
+        + f"<style:page-layout-properties {page}/></style:page-layout>"
+    )
+    document = (
+        f'<?xml version="1.0"?><office:document {declared} office:version="1.2" '
+        'office:mimetype="application/vnd.oasis.opendocument.text">'
+        f"<office:automatic-styles>{styles}</office:automatic-styles><office:master-styles>"
+        '<style:master-page style:name="Standard" style:page-layout-name="P"/>'
+        "</office:master-styles><office:body><office:text>"
+        f"{''.join(body)}</office:text></office:body></office:document>"
+    )
+    (work / "a.fodt").write_text(document, encoding="utf-8")
     how = json.dumps({"ExportBookmarksToPDFDestination": {"type": "boolean", "value": "true"}})
-    run("soffice", "--headless", "--convert-to", f"pdf:writer_pdf_Export:{how}", "a.fodt", folder=work)
+    run(
+        "soffice",
+        "--headless",
+        "--convert-to",
+        f"pdf:writer_pdf_Export:{how}",
+        "a.fodt",
+        folder=work,
+    )
     keep(name, folder, work / "a.pdf", [])
 
 
@@ -451,7 +527,13 @@ def make(folder: Path, only: str) -> None:
 
 def find(files: list[Path], how: str) -> Iterator[dict]:
     """Yield what the page's scripts find in some PDFs."""
-    command = ["node", "--no-warnings", str(ROOT / "benchmarks" / "book_numbers.mjs"), how, *map(str, files)]
+    command = [
+        "node",
+        "--no-warnings",
+        str(ROOT / "benchmarks" / "book_numbers.mjs"),
+        how,
+        *map(str, files),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     if done.returncode:
         sys.exit(done.stderr[-3000:])
@@ -462,7 +544,13 @@ def find(files: list[Path], how: str) -> Iterator[dict]:
 def compare(places: list[dict], chosen: list[dict], room: float) -> dict:
     """Return how many of some places were found, and how many found ones are none of them."""
     shift = statistics.median(
-        [p["y"] - c["y"] for p in places for c in chosen if p["number"] == c["number"] and p["page"] == c["page"]] or [0]
+        [
+            p["y"] - c["y"]
+            for p in places
+            for c in chosen
+            if p["number"] == c["number"] and p["page"] == c["page"]
+        ]
+        or [0]
     )
 
     def is_same(place: dict, one: dict) -> bool:
@@ -494,10 +582,14 @@ def measure_form(result: dict, truth: dict) -> dict:
         "pages": result["pages"],
         "cpu_s": round(result["cpu_s"], 2),
         "numbers": compare(
-            [p for p in places if p["kind"] in numbers], [c for c in result["chosen"] if c["kind"] in numbers], room
+            [p for p in places if p["kind"] in numbers],
+            [c for c in result["chosen"] if c["kind"] in numbers],
+            room,
         ),
         "captions": compare(
-            [p for p in places if p["kind"] == "figure"], [c for c in result["chosen"] if c["kind"] == "figure"], room + 2
+            [p for p in places if p["kind"] == "figure"],
+            [c for c in result["chosen"] if c["kind"] == "figure"],
+            room + 2,
         ),
         "citations": len(result["all"]) - len(result["chosen"]),
     }
@@ -515,7 +607,9 @@ def measure(folder: Path, third: Path | None, out: Path | None) -> None:
         places = [p for p in result["destinations"] if p["kind"] == "equation"]
         chosen = [c for c in result["chosen"] if c["kind"] == "equation"]
         manuals.append({
-            "file": Path(result["file"]).name, "pages": result["pages"], "cpu_s": round(result["cpu_s"], 2),
+            "file": Path(result["file"]).name,
+            "pages": result["pages"],
+            "cpu_s": round(result["cpu_s"], 2),
             "equations": match_anchors(places, chosen, result["all"]),
         })  # fmt: skip
     for row in [*rows, *manuals]:
@@ -528,7 +622,9 @@ def measure(folder: Path, third: Path | None, out: Path | None) -> None:
                     print(f"    {word}: {', '.join(part[word][:12])}")
     if out:
         out.mkdir(parents=True, exist_ok=True)
-        commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, cwd=ROOT)
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, cwd=ROOT
+        )
         about = {
             "date": datetime.now(UTC).date().isoformat(), "commit": commit.stdout.strip(),
             "machine": f"{platform.system()} {platform.machine()}",
@@ -538,7 +634,7 @@ def measure(folder: Path, third: Path | None, out: Path | None) -> None:
 
 
 def match_anchors(places: list[dict], chosen: list[dict], seen: list[dict]) -> dict:
-    """Compare with hyperref's anchors, which stand above the number: only what the text has at all counts."""
+    """Compare with hyperref's anchors, which stand above numbers; what a text lacks is left out."""
 
     def is_same(place: dict, one: dict) -> bool:
         is_named = one["number"].endswith(place["number"])  # some have a part in front: "I.2.1"
@@ -547,7 +643,11 @@ def match_anchors(places: list[dict], chosen: list[dict], seen: list[dict]) -> d
     there = [p for p in places if any(is_same(p, one) for one in seen)]
     missed = [p for p in there if not any(is_same(p, one) for one in chosen)]
     named = {p["number"] for p in places}
-    wrong = [c for c in chosen if c["number"].rstrip("abcdefgh") in named and not any(is_same(p, c) for p in places)]
+    wrong = [
+        c
+        for c in chosen
+        if c["number"].rstrip("abcdefgh") in named and not any(is_same(p, c) for p in places)
+    ]
     return {
         "places": len(there), "found": len(there) - len(missed), "wrong": len(wrong),
         "without_name": sum(c["number"] not in named for c in chosen),

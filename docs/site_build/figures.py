@@ -70,8 +70,8 @@ def of(chapter: Chapter, taken: Iterable[str] = ()) -> list[Figure]:
 def of_the_book(caption: str, book: Equations) -> list[tuple[str, str]]:
     """The (draft, number) of each figure of the book that a caption names.
 
-    "(Figs 8.1 and 8.7 · 7.1 and 7.7)" has those of each draft in turn; "(Fig. 8.19)" has one draft's
-    alone: that whose own chapter it is in, or else that which has equations of that chapter.
+    "(Figs 8.1 and 8.7 · 7.1 and 7.7)" has those of each draft in turn; "(Fig. 8.19)" has those of
+    one draft: that whose own chapter it is in, or else that which has equations of that chapter.
     """
     named = re.search(r"\(Figs?\.? ([^)]*)\)", caption)
     if not named:
@@ -87,7 +87,8 @@ def of_the_book(caption: str, book: Equations) -> list[tuple[str, str]]:
         others = [
             draft
             for draft in book.drafts
-            if any(n.startswith(f"{chapter}.") for s in book.slugs for n in book.numbers_of(s, draft))
+            for slug in book.slugs
+            if any(known.startswith(f"{chapter}.") for known in book.numbers_of(slug, draft))
         ]
         found += [(draft, number) for draft in (own or others)[:1]]
     return found

@@ -4,7 +4,6 @@ import re
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 FILE = files("slp_transformer") / "equations.toml"
 SLUG = r"`([^`\s]+)`"
@@ -25,7 +24,7 @@ class Equations:
         """Read what a file says."""
         content = tomllib.loads(text)
         self.drafts: dict[str, str] = content["drafts"]
-        self.chapters: dict[str, dict[str, Any]] = content.get("chapters", {})
+        self.chapters: dict[str, dict[str, object]] = content.get("chapters", {})
         self.slugs: dict[str, dict[str, str]] = content["equations"]
 
     def format_place(self, *slugs: str, span: bool = False) -> str:
