@@ -1,5 +1,6 @@
 /* What docs/assets/book finds in PDFs: `node book_numbers.mjs places|alone FILE.pdf …` prints a line of
-   JSON for each. "alone" hides the destinations of the PDF from the finder. */
+   JSON for each. "alone" hides the destinations of the PDF from the finder; "layers" adds the text of
+   some pages, as tests keep it. */
 
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -69,7 +70,23 @@ export async function find(file, alone) {
   return { result, layers };
 }
 
+/** A page's text in few bytes: of each item its words, its matrix, its width and its font. */
+function compact({ items, ...page }) {
+  const fonts = [];
+  const numberOf = (font) => (fonts.includes(font) ? fonts.indexOf(font) : fonts.push(font) - 1);
+  const round = (value) => Math.round(100 * value) / 100;
+  const kept = items.filter(({ str }) => str?.trim());
+  return {
+    ...page,
+    items: kept.map((one) => [one.str, one.transform.map(round), round(one.width), numberOf(one.fontName)]),
+  };
+}
+
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const [how, ...files] = process.argv.slice(2);
-  for (const file of files) console.log(JSON.stringify((await find(file, how === "alone")).result));
+  for (const file of files) {
+    const { result, layers } = await find(file, how !== "places");
+    if (how === "layers") result.layers = layers.map(compact);
+    console.log(JSON.stringify(result));
+  }
 }

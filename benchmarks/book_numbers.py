@@ -3,11 +3,14 @@
     python benchmarks/book_numbers.py make pdfs
     python benchmarks/book_numbers.py measure pdfs --third manuals --out FOLDER
 
+    python benchmarks/book_numbers.py layers pdfs --out tests/docs/text_layers
+
 `make` writes a made-up chapter in each form, with texts of its own, and beside each PDF the places
 that TeX, the browser or the office program wrote down; it needs TeX, Ghostscript, poppler, Chromium
 and LibreOffice. `measure` compares what the page's own scripts find, run in Node, with these
 places. With `--third`, PDFs of other people are looked at, too: there hyperref's destinations are
-the truth, and the finder does not see them. Nothing of them is kept but counts.
+the truth, and the finder does not see them. Nothing of them is kept but counts. `layers` writes the
+text of some pages of our own, with the places, for the tests.
 """
 
 import argparse
@@ -633,6 +636,37 @@ def measure(folder: Path, third: Path | None, out: Path | None) -> None:
         (out / "numbers.json").write_text(text, encoding="utf-8")
 
 
+LAYERS = {
+    "memoir, numbers in a wide margin": (1, 2, 3),
+    "IEEEtran, two columns": (1, 2),
+    "extarticle, two columns, 9 pt, numbers at the left": (2, 3),
+    "tufte-book, XeLaTeX": (6, 7),
+    "report, Letter, 12 pt, dvips and Ghostscript": (4, 5),
+    "Chromium prints KaTeX, ragged right": (2, 3),
+    "LibreOffice, a table for each": (1, 2),
+}
+"""Pages whose text the tests have."""
+
+
+def keep_layers(folder: Path, out: Path) -> None:
+    """Write the text of some pages, with what stands on them."""
+    out.mkdir(parents=True, exist_ok=True)
+    for result in find(sorted(folder.glob("*.pdf")), "layers"):
+        path = Path(result["file"])
+        truth = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        pages = LAYERS.get(truth["form"], ())
+        own = [
+            {key: one[key] for key in ("page", "kind", "number")}
+            for one in truth["places"] or result["own_places"]
+            if one["page"] in pages
+        ]
+        layers = [layer for layer in result["layers"] if layer["page"] in pages]
+        if layers:
+            kept = {"form": truth["form"], "own": own, "layers": layers}
+            text = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+            (out / f"{path.stem}.json").write_text(text + "\n", encoding="utf-8")
+
+
 def match_anchors(places: list[dict], chosen: list[dict], seen: list[dict]) -> dict:
     """Compare with hyperref's anchors, which stand above numbers; what a text lacks is left out."""
 
@@ -659,7 +693,7 @@ def match_anchors(places: list[dict], chosen: list[dict], seen: list[dict]) -> d
 def main() -> None:
     """Do what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("make", "measure"))
+    parser.add_argument("what", choices=("make", "measure", "layers"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="a part of a form's name")
     parser.add_argument("--third", type=Path, help="a folder of other people's PDFs")
@@ -667,6 +701,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "make":
         make(given.folder, given.only)
+    elif given.what == "layers":
+        keep_layers(given.folder, given.out)
     else:
         measure(given.folder, given.third, given.out)
 

@@ -34,9 +34,13 @@ def script(name):
 def as_module(name):
     """Return a script that imports constants alone as an expression: an object of its exports."""
     code = script(name)
-    exported = re.findall(r"^export (?:class|const|function\*?) (\w+)", code, flags=re.MULTILINE)
     code = re.sub(r'^import \{[^}]*\} from "\./constants\.js";', "", code, flags=re.MULTILINE)
-    before = script("constants.js") if name != "constants.js" else ""
+    return as_expression(code, script("constants.js") if name != "constants.js" else "")
+
+
+def as_expression(code, before=""):
+    """Return a script without imports as an expression: an object of its exports."""
+    exported = re.findall(r"^export (?:class|const|function\*?) (\w+)", code, flags=re.MULTILINE)
     code = re.sub(r"^export ", "", before + code, flags=re.MULTILINE)
     return f"(() => {{ {code}\nreturn {{{','.join(exported)}}}; }})()"
 

@@ -11,7 +11,7 @@
  * @typedef {{ page: number, kind: string, chapter: string, index: number, suffix: string, x: number,
  *   end: number, y: number, size: number, weight: number, left: number, right: number,
  *   before: number, after: number, words: number, blank: number, isFull: boolean, isFirst: boolean,
- *   isLast: boolean, isSure: boolean, isCell: boolean, column: number }} Found
+ *   isLast: boolean, isSure: boolean, isCell: boolean, isTail: boolean, column: number }} Found
  * @typedef {{ page: number, width: number, height: number, found: Found[], starts: number[],
  *   ends: number[], letters: number, unnamed: number, inExercises: boolean, text: string,
  *   size: number }} PageText
@@ -176,6 +176,7 @@ export function readPage(items, view, { page, width, height, inExercises = false
     isLast: false,
     isSure: false,
     isCell: false,
+    isTail: false,
     column: 0,
   };
   let isInExercises = inExercises;
@@ -272,7 +273,15 @@ export function readPage(items, view, { page, width, height, inExercises = false
       found.push({ ...plain, ...place, kind: weight >= 1 ? "figure" : "cited figure", weight });
     }
   }
-  for (const one of found) one.isCell ||= isCell(one, found, runs);
+  for (const one of found) {
+    one.isCell = isCell(one, found, runs);
+    one.isTail = prose.some(
+      ({ x, y }) =>
+        one.y - y > 0.5 * one.size &&
+        one.y - y < 1.75 * one.size &&
+        Math.abs(one.x - x) < 2.5 * one.size,
+    );
+  }
   return {
     page,
     width,
@@ -386,19 +395,20 @@ const marginsOf = (pages, which) => {
  * @param {PageText[]} pages @param {"x" | "end"} which
  */
 const numberEdges = (pages, which) => {
-  const sides = [0, 1].map((side) => {
-    const places = [];
-    for (const { page, found } of pages) {
-      if (page % 2 !== side) continue;
-      for (const one of found) {
-        if (/figure|exercise/.test(one.kind) || !one.isFull || one.isCell || !isFree(one)) continue;
-        places.push({ at: one[which], page });
-      }
-    }
-    const edges = edgesOf(places, 1).filter(({ count, pages }) => count >= 3 && pages >= 2);
+  const places = pages.flatMap(({ page, found }) =>
+    found
+      .filter(
+        (one) => !/figure|exercise/.test(one.kind) && one.isFull && !one.isCell && isFree(one),
+      )
+      .map((one) => ({ at: one[which], page })),
+  );
+  const common = (/** @type {typeof places} */ some) => {
+    const edges = edgesOf(some, 1).filter(({ count, pages }) => count >= 3 && pages >= 2);
     return edges.filter(({ count }) => count >= 0.3 * (edges[0]?.count ?? 0));
-  });
-  return (/** @type {number} */ page) => sides[page % 2];
+  };
+  const all = common(places);
+  const sides = [0, 1].map((side) => common(places.filter(({ page }) => page % 2 === side)));
+  return (/** @type {number} */ page) => [...sides[page % 2], ...all];
 };
 
 /** @param {Found} one */
@@ -562,6 +572,7 @@ function judge(one, { rights, lefts, columns, numbersEnd, numbersStart }) {
     (isAtLeft || numbersStart.some(({ at }) => near(one.x, at))) &&
     (isWide || one.isLast)
   ) {
+    if (one.isLast && one.isTail) return ["cited", 0]; // the last word of a paragraph
     if (one.after > FREE) return ["equation", one.isLast ? 1 : 2];
     return ["example", one.after > 0.7 ? 2 : 1];
   }
