@@ -136,6 +136,26 @@ FORMS = {
         extra=r"\usepackage[T1]{fontenc}\usepackage{lmodern}\raggedright",
         after="cairo",
     ),
+    "elsarticle, two columns": Form(
+        r"\documentclass[5p,times]{elsarticle}", narrow=True, by_section=True
+    ),
+    "scrreprt, Charter, 11 pt, A4": Form(
+        r"\documentclass[11pt,a4paper,twoside]{scrreprt}", extra=r"\usepackage{charter}"
+    ),
+    "amsart, numbers at the left, 12 pt": Form(
+        r"\documentclass[12pt,leqno]{amsart}", extra=r"\numberwithin{figure}{section}",
+        by_section=True,
+    ),
+    "extbook, 9 pt, A5, sans serif, XeLaTeX": Form(
+        r"\documentclass[9pt,twoside,a5paper]{extbook}", "xelatex",
+        r"\usepackage{fontspec}\setmainfont{lmsans10-regular.otf}", narrow=True,
+    ),
+    "memoir, Letter, 12 pt, saved again by Ghostscript": Form(
+        r"\documentclass[12pt,letterpaper,twoside]{memoir}", after="gs"
+    ),
+    "report, formulas and numbers at the left, dvips": Form(
+        r"\documentclass[11pt,fleqn,leqno]{report}", "dvips", r"\usepackage{mathptmx}"
+    ),
     "book with hyperref and microtype": Form(
         r"\documentclass[10pt,twoside]{book}",
         extra=r"\usepackage[T1]{fontenc}\usepackage{lmodern}\usepackage{microtype}\usepackage[hidelinks]{hyperref}",
@@ -260,12 +280,11 @@ def tex_of(form: Form, seed: int) -> str:
             )
         elif kind == "table":
             first, second = (f"({CHAPTER}.{seed % 9 + k})" for k in (5, 7))
-            rows = rf"ferry & 3.2 & {first}\\ tram & 1.0 & {second}"
-            body.append(
-                "\n\\begin{center}\\begin{tabular}{lrr}line & stops & by\\\\ "
-                + rows
-                + "\\end{tabular}\\end{center}\n\n"
-            )
+            wide = r"tabular*}{\linewidth}{l@{\extracolsep{\fill}}rr", "tabular*"
+            begin, end = wide if len(body) % 2 else ("tabular}{lrr", "tabular")
+            rows = rf"line & stops & by\\ ferry & 3.2 & {first}\\ tram & 1.0 & {second}"
+            table = f"\\begin{{{begin}}}{rows}\\end{{{end}}}"
+            body.append(f"\n\\begin{{center}}{table}\\end{{center}}\n\n")
         elif kind == "footnote":
             body.append(f"A note.\\footnote{{{text}}}\n\n")
     within = (
@@ -515,14 +534,14 @@ def make_office(name: str, folder: Path, seed: int) -> None:
     keep(name, folder, work / "a.pdf", [])
 
 
-def make(folder: Path, only: str) -> None:
+def make(folder: Path, only: str, first_seed: int) -> None:
     """Write all forms."""
     folder.mkdir(parents=True, exist_ok=True)
-    for seed, (name, form) in enumerate(FORMS.items(), start=11):
+    for seed, (name, form) in enumerate(FORMS.items(), start=first_seed):
         if only in name:
             make_tex(name, form, folder, seed)
     makers = (make_chromium, make_office, make_office)
-    for seed, (name, maker) in enumerate(zip(OTHERS, makers, strict=True), start=31):
+    for seed, (name, maker) in enumerate(zip(OTHERS, makers, strict=True), start=first_seed + 50):
         if only in name:
             maker(name, folder, seed)
     shutil.rmtree(folder / "work", ignore_errors=True)
@@ -696,11 +715,12 @@ def main() -> None:
     parser.add_argument("what", choices=("make", "measure", "layers"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="a part of a form's name")
+    parser.add_argument("--seed", type=int, default=11, help="of the first form's text")
     parser.add_argument("--third", type=Path, help="a folder of other people's PDFs")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if given.what == "make":
-        make(given.folder, given.only)
+        make(given.folder, given.only, given.seed)
     elif given.what == "layers":
         keep_layers(given.folder, given.out)
     else:

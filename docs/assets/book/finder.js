@@ -308,7 +308,10 @@ const isCell = (one, found, runs) => {
     Math.abs(other.y - one.y) > 0.5 * one.size &&
     Math.abs(other.y - one.y) < 1.9 * one.size &&
     Math.min(Math.abs(other.x - one.x), Math.abs(other.end - one.end)) < SAME_EDGE * one.size;
-  const rows = found.filter((other) => !other.kind && !other.isFirst && isBelow(other));
+  // What ends a line of prose is no cell.
+  const rows = found.filter(
+    (other) => !other.kind && !other.isFirst && other.before > COLUMN_GAP && isBelow(other),
+  );
   if (rows.some((other) => other.chapter !== one.chapter || Math.abs(other.index - one.index) > 1))
     return true;
   const others = runs.filter(
@@ -566,7 +569,9 @@ function judge(one, { rights, lefts, columns, numbersEnd, numbersStart }) {
   // At the left: nothing before it, or the column before, and a blank that is no space between words.
   const isFirst = one.isFirst || columns.some((left) => near(one.x, left) && one.before > 0.8);
   const isAtLeft = lefts.some((edge) => Math.abs(one.x - edge) < 2.5 * one.size);
-  const isWide = one.after > Math.max(CLOSE, 1.7 * one.blank);
+  const isWide =
+    one.after > Math.max(CLOSE, 1.7 * one.blank) ||
+    (one.words < 3 && one.after > CLOSE && !one.isTail);
   if (
     isFirst &&
     (isAtLeft || numbersStart.some(({ at }) => near(one.x, at))) &&
