@@ -340,7 +340,7 @@ def test_another_chapter_with_the_same_numbers_is_not_taken_for_ours(report):
 
 
 TITLES = {
-    "2026-01": "Speech and Language Processing. Draft of January 6, 2026.\nCHAPTER\n8\nTransformers",
+    "2026-01": "Speech and Language Processing. January 6, 2026.\nCHAPTER\n8\nTransformers",
     "2026-08": "Draft of August 19, 2026\nC H A P T E R\n7\nTransformers\nand Pretraining",
 }
 

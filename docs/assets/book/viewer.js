@@ -37,6 +37,9 @@ const within = (promise, ms = PATIENCE_MS) => {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 };
 
+/** A page that has left the screen while it was drawn. */
+class Gone extends Error {}
+
 const nextFrame = () => new Promise((go) => setTimeout(go));
 
 export class Viewer {
@@ -212,6 +215,7 @@ export class Viewer {
   }
 
   #release(page) {
+    page.leave?.(new Gone());
     page.rendering?.cancel();
     page.layer?.cancel();
     page.canvas?.remove();
@@ -240,7 +244,7 @@ export class Viewer {
       if (!page) return;
       const { opening } = this;
       await this.#draw(page).catch((error) => {
-        if (opening !== this.opening || error?.name === "RenderingCancelledException") return;
+        if (opening !== this.opening || error instanceof Gone || !page.isSeen) return;
         page.isUndrawn = true;
         page.element.dataset.note = "This page cannot be drawn.";
       });
@@ -251,7 +255,10 @@ export class Viewer {
   async #draw(page) {
     const { pdfjs, scale } = this;
     page.drawn = scale;
-    const proxy = (page.proxy = await within(this.pdf.getPage(page.number)));
+    const gone = new Promise((_, fail) => (page.leave = fail));
+    gone.catch(() => {}); // where nobody waits any more
+    const here = (promise, ms = PATIENCE_MS) => Promise.race([within(promise, ms), gone]);
+    const proxy = (page.proxy = await here(this.pdf.getPage(page.number)));
     const plain = this.#sizeOf(proxy);
     if (plain.width !== page.width || plain.height !== page.height) {
       Object.assign(page, { width: plain.width, height: plain.height });
@@ -265,7 +272,7 @@ export class Viewer {
     canvas.height = Math.ceil(viewport.height);
     canvas.setAttribute("aria-hidden", "true"); // its text stands above it
     page.rendering = proxy.render({ canvas, viewport });
-    await within(page.rendering.promise, 2 * PATIENCE_MS).catch((error) => {
+    await here(page.rendering.promise, 2 * PATIENCE_MS).catch((error) => {
       page.rendering?.cancel();
       throw error;
     });
@@ -278,17 +285,17 @@ export class Viewer {
     layerBox.className = "b-text";
     page.layerBox = layerBox;
     canvas.after(layerBox);
-    const { items, isCut } = await within(this.#itemsOf(proxy));
+    const { items, isCut } = await here(this.#itemsOf(proxy));
     if (!isCut && page.layerBox === layerBox) {
-      const content = await within(proxy.getTextContent());
+      const content = await here(proxy.getTextContent());
       page.layer = new pdfjs.TextLayer({
         textContentSource: content,
         container: layerBox,
         viewport: plain,
       });
-      if (items.length) await within(page.layer.render());
+      if (items.length) await here(page.layer.render());
     }
-    await this.#link(page, proxy, plain);
+    await here(this.#link(page, proxy, plain));
     if (this.words) this.#highlight();
   }
 
