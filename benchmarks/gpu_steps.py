@@ -473,9 +473,9 @@ def in_shards(arguments: list[str]) -> list[float]:
 def losses_of_steps(device: torch.device, team: Any = None) -> list[float]:
     """Losses of ten steps of a small model in float32."""
     from slp_transformer.data.batches import TokenWindowSource
-    from slp_transformer.training.strategy import SingleProcess
+    from slp_transformer.training.strategy import Strategy
 
-    team = team or SingleProcess(device)
+    team = team or Strategy(device)
     settings = TrainConfig(steps=10, batch_size=8, bf16=False, tf32=False)
     model = team.wrap(small_model(), lambda _: False)  # each parameter is a part of the loss
     optimizer = make_optimizer(model, settings)

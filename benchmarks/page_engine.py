@@ -35,17 +35,19 @@ FOLDER = ROOT / "docs" / "assets" / "model"
 CONFIG = TransformerConfig(96, 256, model_dim=144, num_heads=6, num_blocks=4)
 IDS = [k * 37 % 71 for k in range(101)]
 WORKER = """
-import * as M from "/engine.js";
+import { readModel } from "/checkpoint.js";
+import { readJSON } from "/refusals.js";
+import { generate, seeded } from "/sampling.js";
 onmessage = async ({ data: { ids, rounds } }) => {
   const begin = performance.now();
   const read = async (name) => new Uint8Array(await (await fetch(name)).arrayBuffer());
   const [config, weights] = await Promise.all(["/config.json", "/model.safetensors"].map(read));
-  const model = M.readModel(M.readJSON(config, "config.json"), weights);
-  const [first] = M.generate(model, [1], { count: 1 });
+  const model = readModel(readJSON(config, "config.json"), weights);
+  const [first] = generate(model, [1], { count: 1 });
   const start_ms = performance.now() - begin, tokens_per_second = [];
   for (let seed = 0; seed < rounds; seed++) {
     const from = performance.now();
-    const written = [...M.generate(model, [1], { count: 200, random: M.seeded(seed) })];
+    const written = [...generate(model, [1], { count: 200, random: seeded(seed) })];
     tokens_per_second.push((1000 * written.length) / (performance.now() - from));
   }
   postMessage({ start_ms, tokens_per_second, logits: [...model.forward(ids).data] });
@@ -81,7 +83,8 @@ def in_chromium(files: dict[str, bytes], rounds: int) -> tuple[dict, str]:
 def measure(run: Path, rounds: int) -> dict[str, Any]:
     """Let the model in a folder write, and compare its logits with PyTorch's."""
     files = {n: (run / n).read_bytes() for n in ("config.json", "model.safetensors")}
-    files |= {"engine.js": (FOLDER / "engine.js").read_bytes(), "worker.js": WORKER.encode()}
+    files |= {path.name: path.read_bytes() for path in FOLDER.glob("*.js")}
+    files |= {"worker.js": WORKER.encode()}
     files["constants.js"] = constants.as_module().encode()
     found, version = in_chromium(files, rounds)
     model = load_rounded(run)

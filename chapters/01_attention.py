@@ -423,7 +423,7 @@ torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 # %%
 from slp_transformer.attention import attention
 
-plotting.show_source(attention, only=["scores", "alpha = m", "return"])
+plotting.show_source(attention)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.multi_head.AttentionHead">AttentionHead</autoref> supplies the four
@@ -628,10 +628,12 @@ plotting.interactive_weights(alphas, words, start=IT)
 # The package's version has no loops over tokens and heads:
 # <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> (inside `project`)
 # and <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into
-# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how.
+# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how. (`H_enc` is for
+# [chapter 10](10_encoder_decoder.py), where the context is another text; `cache` is for
+# [generation](06b_cache.py).)
 
 # %%
-plotting.show_source(MultiHeadAttention.forward, only=["head", "A ="])
+plotting.show_source(MultiHeadAttention.forward)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists $\mathbf x_1$ to $\mathbf x_{i-1}$ as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually $d_v=d/A$, which makes $\mathbf W^O$ [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, $d_k=2$ and $d_v=3$. The package uses d/A by default, and then raises an error if A does not divide d. Dropout (numbers chosen at random are set to 0 in training), which the book doesn't mention, is an option and off by default.</p></div>

@@ -268,8 +268,8 @@ torch.testing.assert_close(norm(x), loop)
 print("LayerNorm(x) =", ", ".join(f"{v:g}" for v in loop.tolist()))
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.layer_norm.LayerNorm">LayerNorm</autoref> leaves the arithmetic to
-# PyTorch, with the same result as the loop.
+# <autoref identifier="slp_transformer.layer_norm.LayerNorm">LayerNorm</autoref> does the same to all rows at
+# once, or leaves it to PyTorch.
 
 # %%
 plotting.show_source(LayerNorm.forward)
@@ -349,6 +349,7 @@ for i in range(N):  # the book's x_1 is X[0]
 
 # %%
 from slp_transformer import TransformerBlock
+from slp_transformer.block import forward_post_norm, forward_pre_norm
 
 block = TransformerBlock(d, 1, key_dim=1, value_dim=1, hidden_dim=1, eps=0)
 for W in (block.attention.W_O, *block.ffn.parameters()):
@@ -459,7 +460,7 @@ for word in ("string", "it"):
 
 # %%
 steps = ["T1", "T2", 'T3 = point("T3', "T4", "T5", "return"]
-plotting.show_source(TransformerBlock._forward_pre_norm, only=steps)
+plotting.show_source(forward_pre_norm, only=steps)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> keeps T1 to T5, H
@@ -592,7 +593,7 @@ loop = torch.stack([post_norm(i, X, post) for i in range(N)])
 torch.testing.assert_close(post(X, causal=True), loop)
 
 # %%
-plotting.show_source(TransformerBlock._forward_post_norm)
+plotting.show_source(forward_post_norm)
 
 # %% [markdown]
 # What difference does it make? Stack 24 untrained blocks, and measure the norm of the rows after each. After a

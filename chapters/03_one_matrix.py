@@ -102,7 +102,7 @@ plotting.panels(left, "+", added, "=", masked)
 # The package builds the same mask without loops:
 
 # %%
-plotting.show_source(causal_mask, only=["M =", "return"])
+plotting.show_source(causal_mask)
 
 # %% [markdown] tags=["more"] gist="Why −∞? With 0 or −10 instead, the future keeps some weight"
 # Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would still get some
@@ -167,7 +167,7 @@ for name, row in [("unmasked", free[1]), ("masked", alpha[1])]:
 # %%
 from slp_transformer.attention import attention
 
-plotting.show_source(attention, only=["scores", "alpha = m", "return"])
+plotting.show_source(attention)
 
 # %%
 sdpa = torch.nn.functional.scaled_dot_product_attention

@@ -119,7 +119,7 @@ plotting.panels(
 # %%
 from slp_transformer.embedding import TokenEmbedding, one_hot_lookup
 
-plotting.show_source(one_hot_lookup, TokenEmbedding.forward, only=["return F"])
+plotting.show_source(one_hot_lookup, TokenEmbedding.forward)
 
 # %%
 embedding = TokenEmbedding(V, d)
@@ -255,15 +255,12 @@ print(f"with positions, they differ by {(tuned - tunes).abs().max():.2f}")
 # In the package the input is
 # <autoref identifier="slp_transformer.embedding.InputEncoding">InputEncoding</autoref>, for one
 # sentence or a batch. (`start` is for generation: a model that reads one new token at a time has to know
-# the position of that token.)
+# the position of that token. `position_ids` are for a batch of texts that were filled up on the left.)
 
 # %%
-from slp_transformer import InputEncoding, LearnedPositions
+from slp_transformer import InputEncoding
 
-adds = ["return self.drop(self.tokens(ids) + self.positions(", "return self.P"]
-plotting.show_source(
-    InputEncoding.forward, LearnedPositions.forward, only=adds
-)
+plotting.show_source(InputEncoding.forward)
 
 # %%
 encoding = InputEncoding(V, context_length=N, model_dim=d)

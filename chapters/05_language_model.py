@@ -114,7 +114,7 @@ u = logits(H[-1], E)
 assert u.shape == (vocab_size,)
 torch.testing.assert_close(lm_head(H[-1], E), u)
 torch.testing.assert_close(model(ids)[-1], u)
-plotting.show_source(lm_head, TransformerLM.forward, only=["X", "H", "return"])
+plotting.show_source(lm_head, TransformerLM.forward)
 
 # %% [markdown]
 # The package computes logits at *every* position, [N×|V|]: training needs a prediction after each word, and

@@ -153,7 +153,7 @@ U = torch.cat([model(part, cache=cache) for part in parts])
 largest = (U - model(ids)).abs().max().item()
 assert largest < 1e-5 * max(1.0, U.abs().max().item())
 print(f"no logit differs by more than {largest:.0e}")
-plotting.show_source(LayerCache.update, only=["self.K[", "self.V[", "return"])
+plotting.show_source(LayerCache.update)
 
 # %% [markdown]
 # Unlike in [chapter 3](03_one_matrix.py), attention appends the new keys and values to the cached ones. A single query needs no mask; several at once, like the 20 and the 10 tokens above,

@@ -113,7 +113,7 @@ targets = torch.tensor([1, 0, 3, 3, 2])
 by_hand = loss_by_hand(U, targets)
 torch.testing.assert_close(next_token_loss(U, targets), by_hand)
 torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
-plotting.show_source(next_token_loss, only=["rows, words", "return F"])
+plotting.show_source(next_token_loss)
 
 # %% [markdown] tags=["more"] gist="Why a loss takes logits: with a softmax first, it overflows"
 # PyTorch's `cross_entropy` agrees with the loop, and the package calls it. It takes logits rather than
@@ -453,7 +453,7 @@ print(f"loss {record.val_loss:.3f}; it predicts:", *predicted)
 
 # %% [markdown]
 # The model has memorized its one sentence.
-# <autoref identifier="slp_transformer.training.train_function.train">train</autoref> also measures the
+# <autoref identifier="slp_transformer.training.trainer.train">train</autoref> also measures the
 # validation loss, saves checkpoints, resumes, stops early, and picks the device.
 
 # %% [markdown]
@@ -813,4 +813,4 @@ plotting.lines(recorded, **axes) if recorded else None
 # Next: [Dealing with scale](08_scale.py), on what a larger model costs and gains; on the short path,
 # [guitar tablature](12_guitar_tab.py). To save a run and continue it
 # after an interruption, see the reference of
-# <autoref identifier="slp_transformer.training.train_function.train">train</autoref>.
+# <autoref identifier="slp_transformer.training.trainer.train">train</autoref>.

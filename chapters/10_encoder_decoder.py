@@ -71,7 +71,7 @@ torch.testing.assert_close(both_ways, torch.stack(bidirectional))
 F = torch.nn.functional
 theirs = F.scaled_dot_product_attention(Q, K, V)
 torch.testing.assert_close(both_ways, theirs)
-plotting.show_source(attention, only=["scores", "alpha = m", "return"])
+plotting.show_source(attention)
 
 # %% [markdown]
 # Figs 9.2 and 9.3 of the August 2026 draft, drawn from these masks: first what is added to the scores,
@@ -263,7 +263,7 @@ torch.testing.assert_close(mha(X, causal=True), torch.stack(loop))
 # In the package, `project` computes keys and values from X, all in one product, or from `H_enc`.
 
 # %%
-plotting.show_source(MultiHeadAttention.project, only=["if", "Q", "W_Q"])
+plotting.show_source(MultiHeadAttention.project)
 
 # %% [markdown]
 # ## The decoder block
@@ -303,6 +303,7 @@ def decoder_block(block, X, H_enc):
 
 # %%
 from slp_transformer import TransformerBlock
+from slp_transformer.block import forward_pre_norm
 
 torch.manual_seed(12)
 m, n, d, num_heads = 3, 5, 14, 2
@@ -313,7 +314,7 @@ for W in block.parameters():
 
 H = block(X, causal=True, H_enc=H_enc)
 torch.testing.assert_close(H, decoder_block(block, X, H_enc))
-plotting.show_source(TransformerBlock._forward_pre_norm)
+plotting.show_source(forward_pre_norm)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation <a href="#eq-cross-QKV">(13.11)</a> takes the queries from $\mathbf H^{dec[\ell-1]}$, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, $\mathbf T^3$ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>
@@ -424,8 +425,7 @@ source, target = torch.tensor([3, 7, 4, 9, 5]), torch.tensor([1, 5, 9])
 U = model(source, target)
 assert U.shape == (3, 15)  # a score for each word after each target token
 torch.testing.assert_close(U, encoder_decoder(model, source, target))
-parts = ["return self.encoder", "X", "H", "return lm_head"]
-plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode, only=parts)
+plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode)
 
 # %% [markdown]
 # ## Sources of different lengths

@@ -19,13 +19,11 @@ from slp_guitar.playing_signs import PLAYING_SIGNS
 from slp_guitar.tab import Bar, Tab, TabNote, check_tab
 from slp_guitar.tab_header import find_title, format_tuning_line, is_style_line
 from slp_guitar.techniques import TECHNIQUES
-from slp_transformer._internal.old_names import renamed_arguments
 
 MIN_BEAT_COLUMNS = 4
 """Of a beat in a bar that is drawn tightly, so that the numbers stand apart."""
 
 
-@renamed_arguments(steps_per_beat="number_beats_every", show_timing="with_time_lines")
 def format_tab(
     tab: Tab, width: int = 80, number_beats_every: int | None = None, with_time_lines: bool = False
 ) -> str:

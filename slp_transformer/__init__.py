@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.attention import fused_attention
     from slp_transformer.block import BlockStack, TransformerBlock, TransformerStack
     from slp_transformer.cache import KVCache
     from slp_transformer.config import TransformerConfig
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         sinusoidal_positions,
     )
     from slp_transformer.encoder_decoder import EncoderDecoder
+    from slp_transformer.fast import fused_attention
     from slp_transformer.feedforward import FeedForward, SwiGLU
     from slp_transformer.generation.decoding import generate
     from slp_transformer.generation.scoring import score

@@ -5,48 +5,87 @@ it found. Post-norm, the order of Vaswani et al. 2017, is an option.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict, Unpack
 
-import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import (
-    BLOCK_HINTS,
-    refuse_unfit_rows,
-    refuse_unknown_arguments,
-)
+from slp_transformer._internal.argument_checks import check_encoder_output
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
-from slp_transformer._internal.dropout import Dropout
-from slp_transformer._internal.model_choices import (
-    BOOK_ACTIVATIONS,
-    INITIALIZATIONS,
-    NORM_ORDERS,
+from slp_transformer._internal.explained_refusals import (
+    explain_refusals,
+    refuse_unfit_rows,
+)
+from slp_transformer._internal.initialization import draw_matrices
+from slp_transformer._internal.parts import (
+    BOOK_ACTIVATION_NAMES,
     BookActivation,
+    BookNormOrder,
     Initialization,
     NormOrder,
-    load,
 )
-from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
+from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer.cache import BlockCache, KVCache
+from slp_transformer.fast import Dropout
 from slp_transformer.feedforward import make_feedforward
 from slp_transformer.hooks import HookedModule
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.multi_head import MultiHeadAttention
 
+Kwargs: TypeAlias = dict[str, Any]  # of an attention sublayer
 
-class ResidualBlock(HookedModule):
-    r"""One block: attention, then feedforward, each added to the residual stream.
+
+def forward_pre_norm(
+    block: Any, X: Float[Tensor, "*batch N d"], self_kwargs: Kwargs, cross_kwargs: Kwargs
+) -> Float[Tensor, "*batch N d"]:
+    r"""Normalize what each sublayer reads, and add what it finds to the stream, as the book does.
 
     $$\begin{aligned}
     \mathbf O &= \mathbf X+\mathrm{MHA}(\mathrm{LayerNorm}(\mathbf X))\\
     \mathbf H &= \mathbf O+\mathrm{FFN}(\mathrm{LayerNorm}(\mathbf O))
     \end{aligned}$$
 
-    Source: `O` and `H`, step by step `T1` to `T-H`,
-    one token at a time `t1` to `h`. With `cross_attention`, the decoder
-    block of the translation chapter: between the two steps the
-    stream also reads from the encoder's output. With the norms after the additions, `postnorm-t`.
+    Source: `O` and `H`, step by step `T1` to `T-H`, one token at a time `t1` to `h`. In the decoder
+    block of the translation chapter the stream reads from the encoder's output between the two.
+    """
+    point = block.hook_point
+    T1 = point("T1", block.norm_1(X))
+    T2 = point("T2", block.drop(block.attention(T1, **self_kwargs)))
+    T3 = point("T3", T2 + X)
+    if block.cross_attention is not None:
+        C1 = point("C1", block.norm_cross(T3))
+        C2 = point("C2", block.drop(block.cross_attention(C1, **cross_kwargs)))
+        T3 = point("C3", C2 + T3)
+    T4 = point("T4", block.norm_2(T3))
+    T5 = point("T5", block.drop(block.ffn(T4)))
+    return T5 + T3
+
+
+def forward_post_norm(
+    block: Any, X: Float[Tensor, "*batch N d"], self_kwargs: Kwargs, cross_kwargs: Kwargs
+) -> Float[Tensor, "*batch N d"]:
+    """Normalize the stream after each addition, as Vaswani et al. 2017 do.
+
+    Source: `postnorm-t`.
+    """
+    point = block.hook_point
+    T1 = point("T1", block.drop(block.attention(X, **self_kwargs)))
+    T2 = point("T2", T1 + X)
+    T3 = point("T3", block.norm_1(T2))
+    if block.cross_attention is not None:
+        C1 = point("C1", block.drop(block.cross_attention(T3, **cross_kwargs)))
+        C2 = point("C2", C1 + T3)
+        T3 = point("C3", block.norm_cross(C2))
+    T4 = point("T4", block.drop(block.ffn(T3)))
+    T5 = point("T5", T4 + T3)
+    return block.norm_2(T5)
+
+
+class ResidualBlock(HookedModule):
+    """One block: attention, then feedforward, each added to the residual stream.
+
+    `forward_pre_norm` or `forward_post_norm` is what it does. It passes on to its attention what
+    `forward` names; attention of one's own that takes more has a block of its own, too.
 
     Its named points (`slp_transformer.hooks`) are "X", "T1" to "T5" and "H", with cross-attention
     "C1" to "C3" between T3 and T4.
@@ -60,6 +99,12 @@ class ResidualBlock(HookedModule):
         norm_cross: layer norm of the cross-attention, or None.
         norm: "pre" or "post".
     """
+
+    # By `norm`: in which order the block's sublayers run.
+    orders: ClassVar[dict[str, Callable[[Any, Tensor, Kwargs, Kwargs], Tensor]]] = {
+        "pre": forward_pre_norm,
+        "post": forward_post_norm,
+    }
 
     def __init__(
         self,
@@ -79,9 +124,8 @@ class ResidualBlock(HookedModule):
             ValueError: if `norm` is neither "pre" nor "post".
         """
         super().__init__()
-        check_in_choices(NORM_ORDERS, norm=norm)
+        check_in_choices(self.orders, norm=norm)
         self.norm = norm
-        self._steps: Callable[..., Any] = load(NORM_ORDERS[norm].steps)
         self.attention: nn.Module = attention
         self.norm_1: nn.Module = norm_1
         self.cross_attention: nn.Module | None = cross_attention
@@ -94,6 +138,7 @@ class ResidualBlock(HookedModule):
         """Return what writes to the stream: attention, cross-attention if any, feedforward."""
         return [s for s in (self.attention, self.cross_attention, self.ffn) if s is not None]
 
+    @explain_refusals(refuse_unfit_rows)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -103,7 +148,7 @@ class ResidualBlock(HookedModule):
         H_enc: Float[Tensor, "*batch M d"] | None = None,
         enc_mask: Float[Tensor, "... #N #M"] | None = None,
         cache: BlockCache | None = None,
-        **options: Any,
+        position_ids: Int[Tensor, "... N"] | None = None,
     ) -> Float[Tensor, "*batch N d"]:
         """Pass the residual stream through the block.
 
@@ -114,65 +159,26 @@ class ResidualBlock(HookedModule):
             H_enc: the encoder's output, for a block with cross-attention.
             enc_mask: additive mask of the cross-attention (the source's padding).
             cache: keys and values of earlier tokens, from which X goes on.
-            **options: what else this block's self-attention takes.
+            position_ids: positions of X's tokens, for a self-attention that rotates to them.
 
         Returns:
             H, the stream going out.
 
         Raises:
-            TypeError: if an argument is called as PyTorch's blocks call it.
             ValueError: if a shape, type or device does not fit, or `H_enc` is missing or not
                 wanted.
         """
-        if options:
-            whose = type(self).__name__
-            refuse_unknown_arguments(whose, options.keys() & BLOCK_HINTS.keys(), BLOCK_HINTS)
-        if self.cross_attention is not None and H_enc is None:
-            raise ValueError(
-                "This block has cross-attention and needs the encoder's output: pass H_enc."
-            )
-        if self.cross_attention is None and (H_enc is not None or enc_mask is not None):
-            raise ValueError(
-                "This block has no cross-attention, so it cannot read H_enc or enc_mask: build it "
-                "with cross_attention=True, or leave them out."
-            )
+        check_encoder_output(self, H_enc, enc_mask)
         caches = (cache.self_attention, cache.cross_attention) if cache else (None, None)
-        here = {"mask": mask, "causal": causal, "cache": caches[0], **options}
-        across = {"mask": enc_mask, "H_enc": H_enc, "cache": caches[1]}
-        try:
-            H = self._steps(self, self.hook_point("X", X), here, across)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError:
-            refuse_unfit_rows("X", X, self)
-            raise
-        return self.hook_point("H", H)
+        self_kwargs: Kwargs = {"mask": mask, "causal": causal, "cache": caches[0]}
+        if position_ids is not None:  # attention that does not rotate has no such argument
+            self_kwargs["position_ids"] = position_ids
+        cross_kwargs: Kwargs = {"mask": enc_mask, "H_enc": H_enc, "cache": caches[1]}
+        X = self.hook_point("X", X)
+        return self.hook_point("H", self.orders[self.norm](self, X, self_kwargs, cross_kwargs))
 
-    def _forward_pre_norm(self, X, self_kwargs, cross_kwargs):
-        point = self.hook_point
-        T1 = point("T1", self.norm_1(X))
-        T2 = point("T2", self.drop(self.attention(T1, **self_kwargs)))
-        T3 = point("T3", T2 + X)
-        if self.cross_attention is not None:
-            C1 = point("C1", self.norm_cross(T3))
-            C2 = point("C2", self.drop(self.cross_attention(C1, **cross_kwargs)))
-            T3 = point("C3", C2 + T3)
-        T4 = point("T4", self.norm_2(T3))
-        T5 = point("T5", self.drop(self.ffn(T4)))
-        return T5 + T3
-
-    def _forward_post_norm(self, X, self_kwargs, cross_kwargs):
-        point = self.hook_point
-        T1 = point("T1", self.drop(self.attention(X, **self_kwargs)))
-        T2 = point("T2", T1 + X)
-        T3 = point("T3", self.norm_1(T2))
-        if self.cross_attention is not None:
-            C1 = point("C1", self.drop(self.cross_attention(T3, **cross_kwargs)))
-            C2 = point("C2", C1 + T3)
-            T3 = point("C3", self.norm_cross(C2))
-        T4 = point("T4", self.drop(self.ffn(T3)))
-        T5 = point("T5", T4 + T3)
-        return self.norm_2(T5)
+    if TYPE_CHECKING:
+        __call__ = forward
 
 
 class TransformerBlock(ResidualBlock):
@@ -187,7 +193,7 @@ class TransformerBlock(ResidualBlock):
         value_dim: int | None = None,
         hidden_dim: int | None = None,
         activation: BookActivation = "relu",
-        norm: NormOrder = "pre",
+        norm: BookNormOrder = "pre",
         cross_attention: bool = False,
         dropout: float = 0.0,
         eps: float = 1e-5,
@@ -210,7 +216,7 @@ class TransformerBlock(ResidualBlock):
         Raises:
             ValueError: if a size or a choice is not one of these.
         """
-        check_in_choices(BOOK_ACTIVATIONS, activation=activation)
+        check_in_choices(BOOK_ACTIVATION_NAMES, activation=activation)
         heads = (model_dim, num_heads, key_dim, value_dim, dropout)
         attention = MultiHeadAttention(*heads)
         across = MultiHeadAttention(*heads) if cross_attention else None
@@ -224,11 +230,6 @@ class TransformerBlock(ResidualBlock):
             norm=norm,
             dropout=dropout,
         )
-
-
-def fill_normal_(W: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """Fill a matrix with normal numbers of deviation 0.02, in place."""
-    return W.normal_(std=0.02)
 
 
 class BlockStack(ShapedModule):
@@ -253,39 +254,14 @@ class BlockStack(ShapedModule):
         """Stack blocks, and draw their matrices; `TransformerStack` makes the book's blocks, too.
 
         Raises:
-            ValueError: if the initialization is none that `initialize` knows.
+            ValueError: if the initialization is none of the three.
         """
         super().__init__()
-        check_in_choices(INITIALIZATIONS, initialization=initialization)
         self.blocks: nn.ModuleList = nn.ModuleList(blocks)
         self.final_norm: nn.Module | None = final_norm
-        self.initialize(initialization)
-
-    @torch.no_grad()
-    def initialize(self, scheme: Initialization = "gpt2") -> None:
-        """Draw every matrix anew; the book leaves initialization open.
-
-        As GPT-2 does (Radford et al. 2019, section 2.3), from a normal distribution of deviation
-        0.02; the matrices that write to the residual stream from one narrower by the root of their
-        number, so that the stream does not grow with depth. As BERT does (Devlin et al. 2019), all
-        from the same distribution: after a post-norm the stream is of one size anyway. Or as Xavier
-        Glorot does (Glorot and Bengio 2010), uniformly up to √(6/(rows + columns)), so that
-        variances are kept on the way up and, as far as can be, on the way down.
-
-        Args:
-            scheme: "gpt2", "xavier" or "bert".
-        """
         # A stack may hold other modules; only of our blocks is it known what writes to the stream.
-        blocks = [block for block in self.blocks if isinstance(block, ResidualBlock)]
-        sublayers = [sublayer for block in blocks for sublayer in block.sublayers()]
-        draw, choice = load(INITIALIZATIONS[scheme].draw), INITIALIZATIONS[scheme]
-        for sublayer in sublayers:
-            for W in sublayer.matrices:
-                # Not in place: W may be columns of a fused matrix, and numbers are drawn in the
-                # order of memory, so a seed would give others than to a matrix by itself.
-                W.copy_(draw(torch.empty(W.shape, dtype=W.dtype, device=W.device)))
-            if choice.narrow_outputs:
-                sublayer.output_matrix.mul_(len(sublayers) ** -0.5)
+        ours = [block for block in self.blocks if isinstance(block, ResidualBlock)]
+        draw_matrices([part for block in ours for part in block.sublayers()], initialization)
 
     def forward(
         self,
@@ -296,31 +272,37 @@ class BlockStack(ShapedModule):
         H_enc: Float[Tensor, "*batch M d"] | None = None,
         enc_mask: Float[Tensor, "... #N #M"] | None = None,
         cache: KVCache | None = None,
-        **options: Any,
+        position_ids: Int[Tensor, "... N"] | None = None,
     ) -> Float[Tensor, "*batch N d"]:
         """Pass the residual stream through every block, then the final layer norm.
 
-        Args:
-            X: the stream coming in.
-            mask: additive mask of the self-attention of every block.
-            causal: hide the future.
-            H_enc: the encoder's output; every block reads the same.
-            enc_mask: additive mask of the cross-attention.
-            cache: keys and values of earlier tokens, from which X goes on.
-            **options: what else the blocks' self-attention takes.
-
-        Returns:
-            The stream after the last block, normalized.
-
-        Raises:
-            ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
+        Every block gets the same: see `ResidualBlock.forward`, also for what is refused. Of `cache`
+        each has its own share.
         """
+        same = {"causal": causal, "H_enc": H_enc, "enc_mask": enc_mask}
+        if position_ids is not None:  # blocks of somebody's own need not take them
+            same["position_ids"] = position_ids
         for l, block in enumerate(self.blocks):
-            rows = None if cache is None else cache[l]
-            X = block(X, mask, causal=causal, H_enc=H_enc, enc_mask=enc_mask, cache=rows, **options)
+            X = block(X, mask, cache=None if cache is None else cache[l], **same)
         if cache is not None:
             cache.commit()  # only now: until the last block a pass may break off
         return X if self.final_norm is None else self.final_norm(X)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class BlockOptions(TypedDict, total=False):
+    """What `TransformerBlock` takes besides its sizes."""
+
+    key_dim: int | None
+    value_dim: int | None
+    hidden_dim: int | None
+    activation: BookActivation
+    norm: BookNormOrder
+    cross_attention: bool
+    dropout: float
+    eps: float
 
 
 class TransformerStack(BlockStack):
@@ -333,7 +315,7 @@ class TransformerStack(BlockStack):
         num_heads: int,
         *,
         initialization: Initialization = "gpt2",
-        **options: Any,
+        **options: Unpack[BlockOptions],
     ):
         """Make a stack of equal blocks.
 
@@ -341,7 +323,7 @@ class TransformerStack(BlockStack):
             num_blocks: L.
             model_dim: d.
             num_heads: A.
-            initialization: "gpt2", "xavier" or "bert", see `initialize`.
+            initialization: "gpt2", "xavier" or "bert", see `TransformerConfig`.
             **options: what else `TransformerBlock` takes, the same for every block.
 
         Raises:
@@ -349,6 +331,6 @@ class TransformerStack(BlockStack):
         """
         check_positive_sizes(num_blocks=num_blocks)
         blocks = [TransformerBlock(model_dim, num_heads, **options) for _ in range(num_blocks)]
-        ends_in_norm = NORM_ORDERS[options.get("norm", "pre")].final_norm
-        final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if ends_in_norm else None
+        is_pre_norm = options.get("norm", "pre") == "pre"
+        final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if is_pre_norm else None
         super().__init__(blocks, final_norm, initialization)

@@ -1,8 +1,5 @@
 """The key-value cache: what attention has computed of earlier tokens, kept for those to come."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 
 from slp_transformer._internal.config_checks import check_positive_sizes
@@ -47,12 +44,7 @@ class LayerCache:
                 with, or gradients are being recorded.
         """
         T = self.length + K.shape[-2]
-        self._check(K, T)
-        if self.K is None or self.V is None or T > self.K.shape[-2]:
-            # Twice the room each time: so on average a token is copied once, however long the text.
-            rows = self.capacity or max(T, 2 * self.length)
-            self.K = _reallocate(K, self.K, rows, self.length)
-            self.V = _reallocate(V, self.V, rows, self.length)
+        self.K, self.V = self._make_room(K, V, T)
         self.K[..., self.length : T, :] = K
         self.V[..., self.length : T, :] = V
         self._uncommitted_length = T
@@ -86,6 +78,16 @@ class LayerCache:
             used = Z[..., : self.length, :]
             used.index_copy_(0, moved, used.index_select(0, begun))
 
+    def _make_room(self, K: Tensor, V: Tensor, T: int) -> tuple[Tensor, Tensor]:
+        """Return rows for T tokens, the first of them as they were."""
+        self._check(K, T)
+        if self.K is not None and self.V is not None and T <= self.K.shape[-2]:
+            return self.K, self.V
+        # Twice the room each time: so on average a token is copied once, however long the text.
+        rows = self.capacity or max(T, 2 * self.length)
+        new_K = _reallocate(K, self.K, rows, self.length)
+        return new_K, _reallocate(V, self.V, rows, self.length)
+
     def _check(self, K: Tensor, T: int) -> None:
         """Refuse keys that make T tokens.
 
@@ -115,29 +117,6 @@ def _reallocate(Z: Tensor, old: Tensor | None, allocated: int, length: int) -> T
     if old is not None:
         new[..., :length, :] = old[..., :length, :]
     return new
-
-
-class _FixedRows(LayerCache):
-    """A layer's cache for a pass that does the same at every length; see `KVCache.at`."""
-
-    def __init__(self, layer: LayerCache, position: Int[Tensor, "1"], rows: int):
-        """Share a layer's rows."""
-        super().__init__(layer.capacity)
-        self.length, self.K, self.V = layer.length, layer.K, layer.V
-        self._position, self._rows = position, rows
-
-    def update(
-        self, K: Float[Tensor, "*batch A N d_k"], V: Float[Tensor, "*batch A N d_v"]
-    ) -> tuple[Float[Tensor, "*batch A T d_k"], Float[Tensor, "*batch A T d_v"]]:
-        """Write one token's keys and values by its position; read as many rows as ever."""
-        if self.K is None or self.V is None:
-            raise ValueError("Rows are set aside by the first tokens, which are read without `at`.")
-        self.K.index_copy_(-2, self._position, K)
-        self.V.index_copy_(-2, self._position, V)
-        return self.K[..., : self._rows, :], self.V[..., : self._rows, :]
-
-    def commit(self) -> None:
-        """Count nothing: `KVCache.fill_position` does."""
 
 
 class KVCache:
@@ -193,35 +172,6 @@ class KVCache:
         """Count the rows that the blocks have written; the stack calls this after the last one."""
         for layer in self._layer_caches():
             layer.commit()
-
-    @contextmanager
-    def at(self, position: Int[Tensor, "1"], rows: int) -> Iterator[None]:
-        """Write the next token where a tensor says, and read a fixed number of rows.
-
-        So a pass does the same whatever the length, which stays as it is. The reader hides the rows
-        that are not written yet.
-        """
-        layers = [block.self_attention for block in self._blocks]
-        for block, layer in zip(self._blocks, layers, strict=True):
-            block.self_attention = _FixedRows(layer, position, rows)
-        try:
-            yield
-        finally:
-            for block, layer in zip(self._blocks, layers, strict=True):
-                block.self_attention = layer
-
-    def blank(self, start: int, end: int) -> None:
-        """Set rows to 0 that nothing was written to: what memory held may be no numbers."""
-        for block in self._blocks:
-            for Z in (block.self_attention.K, block.self_attention.V):
-                if Z is not None:
-                    Z[..., start:end, :].zero_()
-
-    def fill_position(self, position: int) -> None:
-        """Count a row that was written by its position, and those before it."""
-        for block in self._blocks:
-            block.self_attention._uncommitted_length = position + 1
-        self.commit()
 
     def truncate(self, length: int) -> None:
         """Forget all tokens after the first `length`, as where a guess was wrong."""

@@ -10,7 +10,7 @@ from slp_transformer._internal.config_checks import (
     check_positive_sizes,
     make_ints_builtin_in_place,
 )
-from slp_transformer._internal.model_choices import (
+from slp_transformer._internal.parts import (
     BookActivation,
     BookNormOrder,
     BookPositions,

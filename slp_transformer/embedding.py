@@ -1,7 +1,6 @@
 """The input: a row of X for each token, from what it is and where it stands."""
 
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,19 +11,19 @@ from slp_transformer._internal.argument_checks import (
     check_position_ids,
     check_positions,
     check_token_axis,
-    refuse_other_device,
 )
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
-from slp_transformer._internal.dropout import Dropout
-from slp_transformer._internal.model_choices import (
-    BOOK_POSITIONS,
-    INITIALIZATIONS,
+from slp_transformer._internal.explained_refusals import explain_refusals, refuse_unfit_ids
+from slp_transformer._internal.meta_device import ComputedTable, compute_missing_tables
+from slp_transformer._internal.parts import (
+    BOOK_POSITION_NAMES,
+    INITIALIZATION_NAMES,
     BookPositions,
     Initialization,
-    load,
 )
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
+from slp_transformer.fast import Dropout
 
 
 def one_hot_lookup(
@@ -45,7 +44,7 @@ def one_hot_lookup(
 class TokenEmbedding(ShapedModule):
     """The embedding matrix: row w is what the model knows of word w before any context.
 
-    Source: `onehot`. No √d factor, as in the book.
+    It looks up what `one_hot_lookup` multiplies. No √d factor, as in the book.
 
     Attributes:
         E: the embedding matrix [|V|×d].
@@ -61,18 +60,14 @@ class TokenEmbedding(ShapedModule):
         check_positive_sizes(vocab_size=vocab_size, model_dim=model_dim)
         self.E = nn.Parameter(torch.randn(vocab_size, model_dim) * 0.02)
 
+    @explain_refusals(refuse_unfit_ids)  # PyTorch's words for an unknown id do not name it
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
         """Return the row of E for each id.
 
         Raises:
             ValueError: if an id is outside the vocabulary, or the ids are on another device.
         """
-        check_ids(ids, len(self.E))
-        try:
-            return F.embedding(ids, self.E)
-        except RuntimeError:
-            refuse_other_device("Token ids", ids, self)
-            raise
+        return F.embedding(ids, self.E)
 
 
 class ScaledEmbedding(TokenEmbedding):
@@ -126,8 +121,6 @@ class PositionTable(ShapedModule):
 class LearnedPositions(PositionTable):
     """A learned row for each absolute position, the book's choice.
 
-    Source: `X`.
-
     Attributes:
         P: the position matrix [N×d], N being the longest sequence.
     """
@@ -173,12 +166,14 @@ def sinusoidal_positions(N: int, model_dim: int) -> Float[Tensor, "N d"]:
     return P.to(torch.get_default_dtype())
 
 
-class SinusoidalPositions(PositionTable):
+class SinusoidalPositions(ComputedTable, PositionTable):
     """`sinusoidal_positions` in the place of `LearnedPositions`; nothing is learned.
 
     Attributes:
         P: the position matrix [N×d], a buffer that is made again rather than saved.
     """
+
+    compute = staticmethod(sinusoidal_positions)
 
     def __init__(self, context_length: int, model_dim: int):
         """Compute the positions once.
@@ -188,17 +183,11 @@ class SinusoidalPositions(PositionTable):
         """
         super().__init__()
         check_positive_sizes(context_length=context_length)
-        P = sinusoidal_positions(context_length, model_dim)
+        P = self.compute(context_length, model_dim)
         self.register_buffer("P", P, persistent=False)  # it moves with the model, but is not saved
 
-    def _apply(self, fn, recurse=True):
-        """Compute P again where a model made without memory is given some."""
-        had_memory = not self.P.is_meta
-        super()._apply(fn, recurse)
-        if not had_memory and not self.P.is_meta:
-            with torch.device("cpu"):  # the default device may be the one without memory
-                self.P.copy_(sinusoidal_positions(*self.P.shape))
-        return self
+
+POSITIONS = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions}
 
 
 class InputEncoding(nn.Module):
@@ -239,18 +228,17 @@ class InputEncoding(nn.Module):
             ValueError: if a size or the choice is not one of these.
         """
         super().__init__()
-        check_in_choices(BOOK_POSITIONS, positions=positions)
-        check_in_choices(INITIALIZATIONS, initialization=initialization)
+        check_in_choices(BOOK_POSITION_NAMES, positions=positions)
+        check_in_choices(INITIALIZATION_NAMES, initialization=initialization)
         self.tokens: TokenEmbedding
         if scaled_embeddings:
-            std = INITIALIZATIONS[initialization].scaled_embedding_std
+            std = 0.02 if initialization == "bert" else None
             self.tokens = ScaledEmbedding(vocab_size, model_dim, std)
         else:
             self.tokens = TokenEmbedding(vocab_size, model_dim)
-        rows = load(str(BOOK_POSITIONS[positions].rows))
-        self.positions: LearnedPositions | SinusoidalPositions = rows(context_length, model_dim)
+        self.positions: PositionTable = POSITIONS[positions](context_length, model_dim)
         self.drop: Dropout = Dropout(dropout)
-        self.register_load_state_dict_post_hook(_compute_missing_positions)
+        self.register_load_state_dict_post_hook(compute_missing_tables)
 
     def forward(
         self,
@@ -270,17 +258,10 @@ class InputEncoding(nn.Module):
                 sequence is too long.
         """
         check_token_axis(ids)
+        N = ids.shape[-1]
         if position_ids is None:
-            return self.drop(self.tokens(ids) + self.positions(ids.shape[-1], start))
-        # Where a batch is padded on the left, positions are lower than the cache counts; what the
-        # window limits is the count, for this batch as for any other.
-        check_positions(start, ids.shape[-1], len(self.positions.P))
-        check_position_ids(position_ids, ids.shape[-1], len(self.positions.P))
-        return self.drop(self.tokens(ids) + self.positions.P[position_ids])
-
-
-def _compute_missing_positions(encoding: InputEncoding, _: Any) -> None:
-    """Compute sinusoids, which no file holds, for a model that was made without memory."""
-    E, positions = encoding.tokens.E, encoding.positions
-    if positions.P.is_meta and not E.is_meta:
-        positions.to_empty(device=E.device)
+            P = self.positions(N, start)
+        else:
+            check_position_ids(position_ids, start, N, len(self.positions.P))
+            P = self.positions.P[position_ids]
+        return self.drop(self.tokens(ids) + P)

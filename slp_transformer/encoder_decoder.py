@@ -1,5 +1,7 @@
 """The encoder-decoder: one stack reads the source, another writes the target and looks across."""
 
+from typing import TYPE_CHECKING
+
 from torch import nn
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
@@ -16,9 +18,9 @@ class EncoderDecoder(nn.Module):
     The encoder's self-attention sees the whole source; the decoder's sees the target so far; its
     cross-attention, in every block, sees the final output of the encoder.
 
-    Source: `cross-QKV` and `cross-attn`. The equations
-    write H^{dec[ℓ−1]} for the queries; as in the book's figure, the queries here come from what the
-    self-attention sublayer left in the stream.
+    The equations of cross-attention, which is `MultiHeadAttention`, write H^{dec[ℓ−1]} for the
+    queries; as in the book's figure, the queries here come from what the self-attention sublayer
+    left in the stream.
 
     Attributes:
         config: what it was made from.
@@ -112,3 +114,6 @@ class EncoderDecoder(nn.Module):
             ValueError: if an id is outside its vocabulary, or a sequence is too long.
         """
         return self.decode(target, self.encode(source, source_mask), source_mask)
+
+    if TYPE_CHECKING:
+        __call__ = forward

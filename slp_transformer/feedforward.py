@@ -4,14 +4,14 @@ The book's of 2025, and the gated one of the August 2026 draft and of today's mo
 """
 
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import nn, zeros
 
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
-from slp_transformer._internal.model_choices import ACTIVATIONS, Activation, load
+from slp_transformer._internal.parts import Activation
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, make_weight_matrix
 
@@ -24,6 +24,15 @@ def squared_relu(X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 def gelu_tanh(X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """Return GELU by the approximation of GPT-2."""
     return F.gelu(X, approximate="tanh")
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": gelu_tanh,
+    "relu2": squared_relu,
+}
+"""What `FeedForward` applies to each number."""
 
 
 class FeedForward(ShapedModule):
@@ -67,22 +76,16 @@ class FeedForward(ShapedModule):
         check_positive_sizes(model_dim=model_dim)
         hidden_dim = self.default_hidden_dim(model_dim) if hidden_dim is None else hidden_dim
         check_positive_sizes(hidden_dim=hidden_dim)
-        pointwise = [name for name, choice in ACTIVATIONS.items() if choice.is_pointwise]
-        check_in_choices(Literal[tuple(pointwise)], activation=activation)
-        self.activation: Callable[[Tensor], Tensor] = load(ACTIVATIONS[activation].function)
+        check_in_choices(ACTIVATIONS, activation=activation)
+        self.activation = ACTIVATIONS[activation]
         self.W_1 = make_weight_matrix(model_dim, hidden_dim)
         self.b_1: nn.Parameter | None = nn.Parameter(zeros(hidden_dim)) if bias else None
         self.W_2 = make_weight_matrix(hidden_dim, model_dim)
         self.b_2: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property
-    def output_matrix(self) -> nn.Parameter:
-        """Return the matrix that writes to the residual stream."""
-        return self.W_2
-
-    @property
     def matrices(self) -> list[nn.Parameter]:
-        """W_1 and W_2."""
+        """W_1 and W_2; the last writes to the residual stream."""
         return [self.W_1, self.W_2]
 
     @staticmethod
@@ -138,13 +141,8 @@ class SwiGLU(ShapedModule):
         self.b_3: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property
-    def output_matrix(self) -> nn.Parameter:
-        """Return the matrix that writes to the residual stream."""
-        return self.W_3
-
-    @property
     def matrices(self) -> list[nn.Parameter]:
-        """W_1, W_2 and W_3."""
+        """W_1, W_2 and W_3; the last writes to the residual stream."""
         return [self.W_1, self.W_2, self.W_3]
 
     @staticmethod
@@ -158,10 +156,10 @@ class SwiGLU(ShapedModule):
         return affine(gate * affine(X, self.W_2, self.b_2), self.W_3, self.b_3)
 
 
-def feedforward_class(activation: Activation) -> type[FeedForward] | type[SwiGLU]:
-    """Return the class of the layer that an activation belongs to."""
-    layer: type[FeedForward] | type[SwiGLU] = load(ACTIVATIONS[activation].layer)
-    return layer
+LAYERS: dict[str, type[FeedForward] | type[SwiGLU]] = {
+    **dict.fromkeys(ACTIVATIONS, FeedForward),
+    "swiglu": SwiGLU,
+}
 
 
 def make_feedforward(
@@ -172,10 +170,7 @@ def make_feedforward(
     Raises:
         ValueError: if a size is not a positive whole number, or the activation is unknown.
     """
-    check_in_choices(ACTIVATIONS, activation=activation)
-    if ACTIVATIONS[activation].is_pointwise:
-        return FeedForward(model_dim, hidden_dim, activation, bias)
-    gated: FeedForward | SwiGLU = load(ACTIVATIONS[activation].layer)(
-        model_dim, hidden_dim, bias=bias
-    )
-    return gated
+    check_in_choices(LAYERS, activation=activation)
+    if activation == "swiglu":  # whose gate is Swish, so there is nothing left to choose
+        return SwiGLU(model_dim, hidden_dim, bias)
+    return FeedForward(model_dim, hidden_dim, activation, bias)

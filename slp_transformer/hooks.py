@@ -16,6 +16,11 @@ Hook = Callable[[str, Tensor], Tensor]
 BlockActivations = dict[str, Tensor]
 
 
+def pass_on(name: str, X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Pass a point that nobody watches."""
+    return X
+
+
 class HookedModule(ShapedModule):
     """A part of a model with named points.
 

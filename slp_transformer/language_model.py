@@ -1,16 +1,12 @@
 """The language model: input, a causal stack of blocks, and the head that predicts the next word."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import (
-    MODEL_HINTS,
-    check_no_left_padding,
-    refuse_unknown_arguments,
-)
-from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor, format_shape
+from slp_transformer._internal.argument_checks import check_no_left_padding, check_same_rows
+from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer.block import BlockStack, TransformerStack
 from slp_transformer.cache import KVCache
 from slp_transformer.config import TransformerConfig
@@ -34,11 +30,7 @@ def lm_head(H: Float[Tensor, "*batch d"], E: Float[Tensor, "V d"]) -> Float[Tens
     Raises:
         ValueError: if rows of H and E have different sizes.
     """
-    if H.shape[-1] != E.shape[-1]:
-        raise ValueError(
-            f"Rows of H {format_shape(H)} and E {format_shape(E)} must have the same size d "
-            "to be compared."
-        )
+    check_same_rows(H, E)
     return H @ E.T
 
 
@@ -53,7 +45,7 @@ def next_word_probabilities(U: Float[Tensor, "*batch V"]) -> Float[Tensor, "*bat
 class TransformerLM(ShapedModule):
     """The decoder-only language model of the book.
 
-    Source: `X`, `stack`, `final-ln`, `logits`.
+    One after the other, `InputEncoding`, `TransformerStack` and `lm_head`.
 
     Attributes:
         config: what it was made from.
@@ -98,7 +90,6 @@ class TransformerLM(ShapedModule):
         *,
         cache: KVCache | None = None,
         position_ids: Int[Tensor, "... N"] | None = None,
-        **others: Any,
     ) -> Float[Tensor, "*batch N V"]:
         """Compute logits for the word after each position.
 
@@ -112,24 +103,22 @@ class TransformerLM(ShapedModule):
             cache: what was computed of earlier tokens; `ids` then go on from there, and their own
                 keys and values are added to it.
             position_ids: positions of the tokens, where they do not follow one another.
-            **others: arguments that only other libraries' models have; refused with what does the
-                same here.
 
         Returns:
             U, for every position the logits of the word that follows it.
 
         Raises:
-            TypeError: if there is another argument.
             ValueError: if an id is outside the vocabulary, the sequence (with what the cache
                 holds) is longer than `config.context_length`, the mask does not fit, or it is that
                 of texts padded on the left, and positions are missing.
         """
-        refuse_unknown_arguments(type(self).__name__, others, MODEL_HINTS)
-        start = 0 if cache is None else cache.length
-        if mask is not None and position_ids is None and isinstance(self.embedding, InputEncoding):
-            check_no_left_padding(mask)
+        if isinstance(self.embedding, InputEncoding):  # it counts from the left
+            check_no_left_padding(mask, position_ids)
         # An embedding of somebody's own, without positions, need not take `position_ids`.
         where = {} if position_ids is None else {"position_ids": position_ids}
-        X = self.embedding(ids, start=start, **where)
+        X = self.embedding(ids, start=cache.length if cache else 0, **where)
         H = self.stack(X, mask, causal=True, cache=cache)
         return lm_head(H, self.unembedding)
+
+    if TYPE_CHECKING:
+        __call__ = forward

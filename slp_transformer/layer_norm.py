@@ -1,9 +1,12 @@
 """Layer norm: each token's row brought to mean 0 and deviation 1, then scaled and shifted."""
 
+import torch
 import torch.nn.functional as F
 from torch import nn, ones, zeros
 
+from slp_transformer._internal.argument_checks import check_row_size
 from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 
 
@@ -42,5 +45,14 @@ class LayerNorm(ShapedModule):
         self.beta: nn.Parameter = nn.Parameter(zeros(model_dim))
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Normalize each row of X by its own mean and deviation."""
-        return F.layer_norm(X, (self.model_dim,), self.gamma, self.beta, self.eps)
+        """Normalize each row of X by its own mean and deviation.
+
+        Raises:
+            ValueError: if a row is not of size d.
+        """
+        check_row_size(X, self.model_dim)
+        if fast_paths_enabled():  # the same, in one pass over X
+            return F.layer_norm(X, (self.model_dim,), self.gamma, self.beta, self.eps)
+        mu = X.mean(dim=-1, keepdim=True)
+        sigma = torch.sqrt((X - mu).square().mean(dim=-1, keepdim=True) + self.eps)
+        return self.gamma * (X - mu) / sigma + self.beta

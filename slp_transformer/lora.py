@@ -11,7 +11,6 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from slp_transformer._internal.argument_checks import refuse_foreign_arguments
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer._internal.weight_matrices import make_weight_matrix
@@ -104,16 +103,6 @@ class FusedLoRA(nn.Module):
         )
 
 
-PEFT_HINTS = {
-    "r": "give rank",
-    "target_modules": "give targets, by names of matrices here",
-    "lora_alpha": "α/r is a part of B here, and the learning rate says how fast it grows",
-    "lora_dropout": "A and B have no dropout of their own",
-}
-"""What arguments of peft's `LoraConfig` are here."""
-
-
-@refuse_foreign_arguments(PEFT_HINTS)
 def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION_MATRICES) -> None:
     """Freeze a model, and add A and B to its matrices.
 

@@ -2,13 +2,12 @@
 
 import math
 import sys
+from typing import Literal
 
-import torch
-import torch.nn.functional as F
-
-from slp_transformer._internal.cross_entropy import try_fast_cross_entropy_sum
+from slp_transformer._internal.argument_checks import check_loss_arguments
 from slp_transformer._internal.reference_mode import fast_paths_enabled
-from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
+from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer.fast import fast_cross_entropy
 
 IGNORE_INDEX = -100  # a target that no loss looks at; PyTorch's choice
 
@@ -18,7 +17,7 @@ def next_token_loss(
     targets: Int[Tensor, "*batch N"],
     *,
     label_smoothing: float = 0.0,
-    reduction: str = "mean",
+    reduction: Literal["mean", "sum"] = "mean",
 ) -> Float[Tensor, ""]:
     r"""Mean cross-entropy of the words that came next, in nats.
 
@@ -41,28 +40,20 @@ def next_token_loss(
         reduction: "mean", or "sum" to divide later.
 
     Raises:
-        ValueError: if there is not one target for each position, or targets are no ids.
+        ValueError: if there is not one target for each position, targets are no ids of the
+            vocabulary, the smoothing is no share or the reduction is another one.
     """
-    if targets.is_floating_point() or targets.dtype == torch.bool:
-        raise ValueError(
-            f"Targets are the ids of words, so they must be whole numbers, not {targets.dtype}: "
-            "write targets.long() if they are ids."
-        )
-    if U.shape[:-1] != targets.shape:
-        raise ValueError(
-            f"Each position needs one target, but the logits are {format_shape(U)} and the targets "
-            f"{format_shape(targets)}."
-        )
+    check_loss_arguments(U, targets, IGNORE_INDEX, label_smoothing, reduction)
     rows, words = U.flatten(0, -2), targets.flatten().long()
-    if rows.dtype.itemsize < 4:  # logits of an autocast model are too coarse to sum up
-        rows = rows.float()
+    rows = rows.float() if rows.dtype.itemsize < 4 else rows  # too coarse to sum
     if fast_paths_enabled():
-        total = try_fast_cross_entropy_sum(rows, words, label_smoothing, IGNORE_INDEX)
-        if total is not None:
-            return total if reduction == "sum" else total / (words != IGNORE_INDEX).sum()
-    return F.cross_entropy(
-        rows, words, ignore_index=IGNORE_INDEX, reduction=reduction, label_smoothing=label_smoothing
-    )
+        return fast_cross_entropy(rows, words, label_smoothing, IGNORE_INDEX, reduction)
+    counts = words != IGNORE_INDEX
+    log_y = rows.log_softmax(dim=-1)
+    losses = -log_y.gather(-1, words.where(counts, 0).unsqueeze(-1)).squeeze(-1)
+    losses = (1 - label_smoothing) * losses - label_smoothing * log_y.mean(dim=-1)
+    total = losses.where(counts, 0.0).sum()
+    return total if reduction == "sum" else total / counts.sum()
 
 
 def perplexity(loss: float) -> float:

@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from slp_transformer._internal.argument_checks import check_mask
+from slp_transformer._internal.argument_checks import check_mask, check_token_counts
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 
 
@@ -36,10 +36,7 @@ def causal_mask(
     Raises:
         ValueError: if a number is negative.
     """
-    if N < 0 or num_past_tokens < 0:
-        raise ValueError(
-            f"causal_mask needs numbers of tokens of 0 or more, not {min(N, num_past_tokens)}."
-        )
+    check_token_counts("causal_mask", N, num_past_tokens)
     M = torch.full((N, num_past_tokens + N), -math.inf, dtype=dtype, device=device)
     return M.triu(diagonal=num_past_tokens + 1)
 

@@ -43,8 +43,8 @@ class PublishedModel:
     def matrices(self) -> int:
         """Parameters in the matrices of attention and feedforward layers.
 
-        Source: `param-count`, with d_attn = A·d_k counted for queries and
-        output, the shared heads for keys and values, and a third matrix where the layer is gated.
+        With d_attn = A·d_k counted for queries and output, the shared heads for keys and values,
+        and a third matrix where the layer is gated.
         """
         heads = 2 * (self.num_heads + self.num_kv_heads) * self.key_dim
         feedforward = (3 if self.has_gated_ffn else 2) * self.hidden_dim

@@ -4,22 +4,20 @@
 in one product: their matrices lie side by side.
 """
 
-import math
+from typing import TYPE_CHECKING
 
-import torch
-from torch import nn
-
-from slp_transformer._internal.argument_checks import check_attention_inputs, check_feature_axis
-from slp_transformer._internal.config_checks import (
-    check_dropout,
-    check_positive_sizes,
-    resolve_head_sizes,
+from slp_transformer._internal.argument_checks import check_feature_axis, check_source
+from slp_transformer._internal.config_checks import check_dropout, check_positive_sizes
+from slp_transformer._internal.explained_refusals import (
+    explain_refusals,
+    refuse_unfit_rows,
 )
-from slp_transformer._internal.dropout import apply_dropout
-from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor, format_shape
+from slp_transformer._internal.head_matrices import HeadMatrices
+from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import make_weight_matrix
-from slp_transformer.attention import attend, attention, masked_softmax
+from slp_transformer.attention import attention
 from slp_transformer.cache import LayerCache
+from slp_transformer.fast import fused_kernel, has_fused_kernel
 from slp_transformer.hooks import HookedModule
 from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
 
@@ -27,8 +25,8 @@ from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
 class AttentionHead(ShapedModule):
     """One attention head with its own output matrix.
 
-    Source: `qkv` to `head-out` one token at a time, `QKV`, `head-par` and
-    `A-out` for all tokens at once. No biases, as in the book.
+    Source: `qkv` to `head-out` one token at a time, `QKV` and `A-out` for all tokens at once, with
+    `attention` in between. No biases, as in the book.
 
     Attributes:
         W_Q: query matrix [d×d_k].
@@ -97,80 +95,14 @@ def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batc
     return heads.transpose(-3, -2).flatten(-2)
 
 
-class BaseAttention(HookedModule):
-    """The base of multi-head attention: its matrices, and how heads gather values.
-
-    The heads' matrices lie side by side, and so do those for queries, keys and values, so that all
-    of them are one product; `heads[c].W_Q` is the book's W^{Qc} (heads are counted from 0).
+class BaseAttention(HeadMatrices, HookedModule):
+    """The base of multi-head attention: the heads' matrices, and how heads gather values.
 
     Attributes:
-        W_QKV: all matrices that read the stream, side by side [d×(Ad_k+Gd_k+Gd_v)].
-        W_Q: the query matrices of all heads in it [d×Ad_k]; a view.
-        W_K: the key matrices, likewise [d×Gd_k].
-        W_V: the value matrices, likewise [d×Gd_v].
-        W_O: output matrix [Ad_v×d].
         dropout: share of the attention weights that is dropped in training.
     """
 
-    def __init__(
-        self,
-        model_dim: int,
-        num_heads: int,
-        num_kv_heads: int,
-        key_dim: int | None,
-        value_dim: int | None,
-        dropout: float,
-    ):
-        """Make the matrices of A heads for queries, and of G for keys and values.
-
-        Raises:
-            ValueError: if a size is not a positive whole number, or d/A is asked for and A does
-                not divide d.
-        """
-        super().__init__()
-        check_dropout(dropout)
-        sizes = resolve_head_sizes(model_dim, num_heads, key_dim, value_dim)
-        self.key_dim: int = sizes[0]
-        self.value_dim: int = sizes[1]
-        self.model_dim: int = model_dim
-        self.num_heads: int = num_heads
-        self.num_kv_heads: int = num_kv_heads
-        self.dropout = dropout
-        kv_widths = num_kv_heads * self.key_dim, num_kv_heads * self.value_dim
-        self.widths: tuple[int, int, int] = (num_heads * self.key_dim, *kv_widths)
-        # Each is drawn by itself, so that a seed gives what it would give to three parameters.
-        self.W_QKV = nn.Parameter(
-            torch.cat([make_weight_matrix(model_dim, w) for w in self.widths], dim=1)
-        )
-        self.W_O = make_weight_matrix(num_heads * self.value_dim, model_dim)
-
-    @property
-    def fused_layout(self) -> dict[str, dict[str, int]]:
-        """Return the matrices that each fused matrix holds, and their numbers of columns."""
-        return {"W_QKV": dict(zip(("W_Q", "W_K", "W_V"), self.widths, strict=True))}
-
-    def _projection_weight(self, index: int) -> Tensor:
-        """Return one of the three within W_QKV."""
-        return self.W_QKV.narrow(1, sum(self.widths[:index]), self.widths[index])
-
-    W_Q = property(lambda self: self._projection_weight(0))
-    W_K = property(lambda self: self._projection_weight(1))
-    W_V = property(lambda self: self._projection_weight(2))
-
-    @property
-    def output_matrix(self) -> nn.Parameter:
-        """Return the matrix that writes to the residual stream."""
-        return self.W_O
-
-    @property
-    def matrices(self) -> list[Tensor]:
-        """Return each matrix by itself, as the equations name them: W_Q, W_K, W_V and W_O."""
-        return [self.W_Q, self.W_K, self.W_V, self.W_O]
-
-    @property
-    def heads(self) -> tuple["HeadView", ...]:
-        """Return each head's own matrices, to read and to set: `mha.heads[2].W_K = W`."""
-        return tuple(HeadView(self, c) for c in range(self.num_heads))
+    dropout: float
 
     def _attend(
         self,
@@ -181,22 +113,14 @@ class BaseAttention(HookedModule):
         causal: bool,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
-        """Gather each head's values; also return the weights if asked for or hooked.
-
-        The fused kernel has no weights to return, and no steps between that a hook could see.
-        """
+        """Gather each head's values, and return the weights where they are computed."""
         mask = expand_mask_to_heads(mask, Q, K)
         dropout = self.dropout if self.training else 0.0
-        if not return_weights and self.hook is None:
-            return attend(Q, K, V, mask, causal, dropout), None
+        # The kernel has no weights to return, and no steps between that a hook could see.
+        if self.hook is None and not return_weights and has_fused_kernel(Q, dropout):
+            return fused_kernel(Q, K, V, mask, causal, dropout), None
         mask = add_causal_mask(mask, Q, K) if causal else mask
-        if self.hook is None:
-            return attention(Q, K, V, mask, dropout)
-        # As `attention`, but a hook may change each step before the next one reads it.
-        scores = self.hook("scores", Q @ K.mT / math.sqrt(self.key_dim))
-        mask = scores.new_zeros(1, 1) if mask is None else mask.to(scores.dtype)
-        alpha = self.hook("alpha", apply_dropout(masked_softmax(scores, mask), dropout))
-        return self.hook("head", alpha @ V), alpha
+        return attention(Q, K, V, mask, dropout, self.hook_point)
 
 
 class MultiHeadAttention(BaseAttention):
@@ -204,9 +128,8 @@ class MultiHeadAttention(BaseAttention):
 
     $$\mathrm{MHA}(\mathbf X) = (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\mathbf W^O$$
 
-    Source: `mh-qkv` to `mh-def` one token at a time, `mh-par-qkv` to
-    `mh-par-out` in parallel; given an encoder's output, `cross-QKV` and
-    `cross-attn`. No biases, as in the book.
+    Source: `mh-qkv` to `mh-def` one token at a time, `mh-par-qkv` to `mh-par-out` in parallel;
+    given an encoder's output, `cross-QKV` and `cross-attn`. No biases, as in the book.
 
     Attention's named points (`slp_transformer.hooks`) are "Q", "K", "V", "scores" (before the
     mask), "alpha" and "head".
@@ -233,8 +156,11 @@ class MultiHeadAttention(BaseAttention):
             ValueError: if a size is not a positive whole number, or d/A is asked for and A does
                 not divide d.
         """
-        super().__init__(model_dim, num_heads, num_heads, key_dim, value_dim, dropout)
+        check_dropout(dropout)
+        super().__init__(model_dim, num_heads, num_heads, key_dim, value_dim)
+        self.dropout = dropout
 
+    @explain_refusals(refuse_unfit_rows)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -268,13 +194,16 @@ class MultiHeadAttention(BaseAttention):
             ValueError: if a shape does not fit, the mask is not additive, `causal` is asked of
                 cross-attention, or the cache refuses (see `LayerCache.update`).
         """
-        check_attention_inputs(self.model_dim, X, H_enc, causal)
+        check_source(self.model_dim, X, H_enc, causal)
         Q, K, V = self.project(X, H_enc, 0 if cache is None else cache.length)
         if cache is not None:
             K, V = cache.update(K, V)
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = join_heads(head) @ self.W_O
         return A if alpha is None or not return_weights else (A, alpha)
+
+    if TYPE_CHECKING:
+        __call__ = forward
 
     def project(
         self,
@@ -296,53 +225,9 @@ class MultiHeadAttention(BaseAttention):
         """
         if H_enc is None:
             Q, K, V = (X @ self.W_QKV).split(self.widths, dim=-1)
-        else:
-            # Source and target differ, so no one product can serve both.
-            W_Q, *W_KV = self.W_QKV.split(self.widths, dim=1)
-            Q, (K, V) = X @ W_Q, (H_enc[..., start:, :] @ W for W in W_KV)
+        else:  # source and target differ, so no one product can serve both
+            W_Q, W_K, W_V = self.W_QKV.split(self.widths, dim=1)
+            Q, K, V = X @ W_Q, H_enc[..., start:, :] @ W_K, H_enc[..., start:, :] @ W_V
         A = self.num_heads
         Q, K, V = split_heads(Q, A), split_heads(K, A), split_heads(V, A)
         return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)
-
-
-class HeadView:
-    """One head's share of attention's matrices, in the book's orientation.
-
-    Reading gives a view, through which gradients flow; setting copies into the shared matrix.
-
-    Attributes:
-        W_Q: W^{Qc} [d×d_k].
-        W_K: W^{Kc} [d×d_k].
-        W_V: W^{Vc} [d×d_v].
-        W_O: the rows of W^O that this head's output meets [d_v×d].
-    """
-
-    def __init__(self, mha: BaseAttention, c: int):
-        """Look at head `c`, counted from 0, of `mha`."""
-        self._mha = mha
-        g = c * mha.num_kv_heads // mha.num_heads  # heads of one group share keys and values
-        every = slice(None)
-        self._slices = {
-            "W_Q": (every, slice(c * mha.key_dim, (c + 1) * mha.key_dim)),
-            "W_K": (every, slice(g * mha.key_dim, (g + 1) * mha.key_dim)),
-            "W_V": (every, slice(g * mha.value_dim, (g + 1) * mha.value_dim)),
-            "W_O": (slice(c * mha.value_dim, (c + 1) * mha.value_dim), every),
-        }
-
-    def _get(self, name: str) -> Tensor:
-        return getattr(self._mha, name)[self._slices[name]]
-
-    @torch.no_grad()
-    def _set(self, name: str, W: Tensor) -> None:
-        view = self._get(name)
-        if W.shape != view.shape:
-            raise ValueError(
-                f"{name} of one head is {format_shape(view)}, rows for inputs and columns for "
-                f"outputs, but the matrix given is {format_shape(W)}."
-            )
-        view.copy_(W)
-
-    W_Q = property(lambda self: self._get("W_Q"), lambda self, W: self._set("W_Q", W))
-    W_K = property(lambda self: self._get("W_K"), lambda self, W: self._set("W_K", W))
-    W_V = property(lambda self: self._get("W_V"), lambda self, W: self._set("W_V", W))
-    W_O = property(lambda self: self._get("W_O"), lambda self, W: self._set("W_O", W))

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal.old_names import renamed_arguments
 from slp_transformer._internal.sampling_table import (
     SAMPLING,
     check_sampling_option,
@@ -176,11 +175,6 @@ def to_allowed_mask(words: Collection[int] | Tensor | None, vocab_size: int) -> 
     return may
 
 
-OLD_NAMES = {"tau": "temperature", "k": "top_k", "p": "top_p", "theta": "repetition_penalty"}
-"""Arguments of `filter_logits` in version 0.2, which had the letters of the equations."""
-
-
-@renamed_arguments(**OLD_NAMES)
 def filter_logits(
     u: Float[Tensor, "batch V"],
     ids: Int[Tensor, "batch N"],

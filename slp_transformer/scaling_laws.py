@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slp_transformer._internal.config_checks import resolve_head_sizes
-from slp_transformer._internal.model_choices import NORM_ORDERS, POSITIONS
 from slp_transformer.config import TransformerConfig
-from slp_transformer.feedforward import feedforward_class
+from slp_transformer.feedforward import LAYERS
 
 
 def approximate_parameters(num_blocks: int, model_dim: int) -> int:
@@ -79,8 +78,6 @@ class ParameterCount:
 def count_parameters(config: TransformerConfig, *, encoder_decoder: bool = False) -> ParameterCount:
     """Count a model's parameters from its configuration, without making it.
 
-    Source: `param-count`.
-
     Args:
         config: the model's sizes.
         encoder_decoder: count an `EncoderDecoder` rather than a `TransformerLM`.
@@ -90,16 +87,16 @@ def count_parameters(config: TransformerConfig, *, encoder_decoder: bool = False
     """
     d, A = config.model_dim, config.num_heads
     d_k, d_v = resolve_head_sizes(d, A, config.key_dim, config.value_dim)
-    layer = feedforward_class(config.activation)
+    layer = LAYERS[config.activation]
     d_ff = config.hidden_dim or layer.default_hidden_dim(d)
     decoder = config.num_blocks
     encoder = (config.num_encoder_blocks or decoder) if encoder_decoder else 0
     blocks = encoder + decoder
     attentions = blocks + (decoder if encoder_decoder else 0)
     stacks = 2 if encoder_decoder else 1
-    norms = attentions + blocks + (stacks if NORM_ORDERS[config.norm].final_norm else 0)
+    norms = attentions + blocks + (stacks if config.norm != "post" else 0)
     vocabulary = config.vocab_size + (config.source_vocab_size or 0) * (stacks - 1)
-    learned = config.context_length * stacks if POSITIONS[config.positions].learned else 0
+    learned = config.context_length * stacks if config.positions == "learned" else 0
     return ParameterCount(
         attention=attentions * 2 * d * A * (d_k + d_v),
         feedforward=blocks * (layer.num_inputs + 1) * d * d_ff,

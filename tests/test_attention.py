@@ -8,9 +8,15 @@ import torch
 import torch.nn.functional as F
 from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_gradients, normal, uniform
 
-from slp_transformer import AttentionHead, causal_mask, fused_attention, padding_mask
+from slp_transformer import (
+    AttentionHead,
+    MultiHeadAttention,
+    causal_mask,
+    fused_attention,
+    padding_mask,
+)
 from slp_transformer._internal.weight_matrices import make_weight_matrix
-from slp_transformer.attention import attend, attention
+from slp_transformer.attention import attention
 from slp_transformer.masks import add_causal_mask
 
 INF = math.inf
@@ -187,7 +193,7 @@ def test_padding_and_a_long_window_need_no_square_mask(kernel, past):
     N, M = 3001, 3001 + past
     Q, K, X = torch.randn(1, 2, N, 4), torch.randn(1, 2, M, 4), torch.randn(1, 2, M, 3)
     mask = torch.zeros(1, 1, 1, M).index_fill(-1, torch.arange(17), -torch.inf)
-    values = attend(Q, K, X, mask, causal=True)
+    values = fused_attention(Q, K, X, mask, causal=True)
     assert max(call["attn_mask"].numel() for call in kernel) <= 1024 * M
     expected = attention(Q, K, X, add_causal_mask(mask, Q, K))[0]
     torch.testing.assert_close(values, expected)
@@ -221,10 +227,10 @@ def test_fused_never_shows_the_kernel_a_row_of_nothing_but_minus_infinity(kernel
 
 def test_dropout_takes_no_kernel_on_a_cpu(kernel):
     """PyTorch has none that drops weights there."""
-    given = [x.cpu() for x in qkv(B)]
-    attend(*given, dropout=0.5)
+    mha, X = MultiHeadAttention(D, A, D_K, D_V, dropout=0.5).cpu(), normal(N, D).float().cpu()
+    mha(X)
     assert kernel == []
-    attend(*given)
+    mha.eval()(X)
     assert len(kernel) == 1
 
 

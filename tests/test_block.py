@@ -1,13 +1,19 @@
 """The block, post-norm, and cross-attention."""
 
 import contextlib
+from functools import partial
 
 import loops
 import pytest
 import torch
 from comparing import SIZES, A, B, D, M, N, assert_same, assert_same_gradients, normal, randomized
 
-from slp_transformer import TransformerBlock, padding_mask, record_activations
+from slp_transformer import (
+    TransformerBlock,
+    TransformerStack,
+    padding_mask,
+    record_activations,
+)
 from slp_transformer.block import ResidualBlock
 
 CROSS = pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
@@ -159,3 +165,11 @@ def test_dropout_of_everything_added_leaves_the_stream(norm, cross):
         for layer_norm in (layer.norm_1, layer.norm_cross, layer.norm_2):
             expected = expected if layer_norm is None else layer_norm(expected)
     assert_same(layer(X, **options), expected)
+
+
+@pytest.mark.parametrize("make", [TransformerBlock, partial(TransformerStack, 2)])
+def test_what_only_attention_of_ones_own_takes_is_refused_by_its_name(make):
+    """A block passes on what its `forward` names; a typo would be passed on, too."""
+    for name in ("gate", "return_weights", "casual"):
+        with pytest.raises(TypeError, match=name):
+            make(10, 2)(torch.randn(N, 10), **{name: True})

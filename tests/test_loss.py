@@ -1,12 +1,14 @@
 """The loss and perplexity."""
 
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
 import torch.nn.functional as F
 from comparing import normal
 
+from slp_transformer._internal.reference_mode import reference_mode
 from slp_transformer.loss import IGNORE_INDEX, next_token_loss, perplexity
 
 
@@ -59,6 +61,23 @@ def test_perplexity_of_no_number_and_of_too_large_a_loss():
 def test_loss_refuses_targets_of_another_length(unchecked):
     with pytest.raises(ValueError, match=r"\[3×2\].*\[4\]"):
         next_token_loss(torch.zeros(3, 2), torch.zeros(4, dtype=torch.long))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(
+    ("word", "how", "said"),
+    [
+        (5, {}, r"Target 5 at position \[1, 2\] is outside the vocabulary: ids go from 0 to 4"),
+        (-1, {}, r"Target -1 at position \[1, 2\]"),
+        (0, {"label_smoothing": 1.5}, "label_smoothing is a share from 0 to 1, not 1.5"),
+        (0, {"reduction": "none"}, 'reduction must be "mean" or "sum", not .none.'),
+    ],
+)
+def test_what_the_plain_equation_would_swallow_is_refused_alike(word, how, said, plain):
+    U, targets = normal(2, 3, 5), torch.tensor([[1, 2, IGNORE_INDEX], [3, 4, word]])
+    with reference_mode() if plain else nullcontext(), pytest.raises(ValueError, match=said):
+        next_token_loss(U, targets, **how)
 
 
 def test_ignored_targets_do_not_count():

@@ -127,7 +127,7 @@ def test_berts_start_is_equally_small_everywhere():
             assert W.abs().max() > 0.05  # normal, not uniform
     assert model.target_embedding.tokens.E.std().item() == pytest.approx(0.02, rel=0.05)
     languages = TransformerLM(TransformerConfig(211, 17, 60, 3, 1, initialization="bert"))
-    assert languages.stack.blocks[0].ffn.output_matrix.std().item() == pytest.approx(0.02, rel=0.05)
+    assert languages.stack.blocks[0].ffn.W_2.std().item() == pytest.approx(0.02, rel=0.05)
 
 
 def test_a_language_model_takes_the_same_choices():

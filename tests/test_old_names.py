@@ -1,10 +1,7 @@
 """Names that were given up stay away: nobody outside this project would have guessed them."""
 
 import ast
-import importlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -40,41 +37,6 @@ def test_code_has_no_old_names():
 
 def test_no_package_has_an_old_name():
     assert not [name for name in OLD_PACKAGES if (ROOT / "slp_transformer" / name).exists()]
-
-
-@pytest.mark.parametrize(
-    ("package", "old", "name"),
-    [
-        ("interpret", "attention_weights", "translation_attention_weights"),
-        ("generation", "GenerationResult", "GeneratedSequence"),
-        ("data", "PaddedPairs", "PaddedPairSource"),
-        ("data", "read_documents", "iter_documents"),
-    ],
-)
-def test_a_published_name_that_changed_works_for_one_version_more(package, old, name):
-    module = importlib.import_module(f"slp_transformer.{package}")
-    with pytest.warns(DeprecationWarning, match=f"slp_transformer.{package}.{old} is now {name}"):
-        assert getattr(module, old) is getattr(module, name)
-    assert old not in module.__all__ and old not in dir(module)
-
-
-OLD_ARGUMENTS = """
-import warnings
-from slp_guitar import Bar, Tab, format_tab
-tab = Tab(bars=(Bar(6, ()),), steps_per_quarter=2)
-with warnings.catch_warnings(record=True) as told:
-    warnings.simplefilter("always")
-    assert format_tab(tab, steps_per_beat=2) == format_tab(tab, number_beats_every=2)
-    assert format_tab(tab, show_timing=True) == format_tab(tab, with_time_lines=True)
-print(*(f"{warning.filename} {warning.message}" for warning in told))
-"""
-
-
-def test_arguments_of_format_tab_go_by_their_old_names_too():
-    """In a process of its own: here the types of arguments are checked by their present names."""
-    told = subprocess.check_output([sys.executable, "-c", OLD_ARGUMENTS], text=True)
-    names = "steps_per_beat is now number_beats_every", "show_timing is now with_time_lines"
-    assert told == "".join(f"<string> {name}. " for name in names)[:-1] + "\n"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

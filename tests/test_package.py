@@ -3,11 +3,13 @@
 import ast
 import importlib
 import importlib.metadata
+import inspect
 import re
 import tomllib
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
+from pkgutil import resolve_name
 
 import jaxtyping
 import pytest
@@ -204,6 +206,14 @@ def test_every_numbered_equation_has_a_home_in_the_package():
     assert numbered <= covered, sorted(numbered - covered)
 
 
+def test_each_equation_leads_to_one_definition():
+    """Other docstrings may tell of it, but one alone computes it, and it is public."""
+    named = {name: BOOK.slugs_named_in(text) for name, text in SOURCES.items()}
+    homes = {slug: [name for name in named if slug in named[name]] for slug in BOOK.slugs}
+    assert {slug: names for slug, names in homes.items() if len(names) != 1} == {}
+    assert [n for (n,) in homes.values() if "._" in n or inspect.ismodule(resolve_name(n))] == []
+
+
 def test_no_docstring_has_the_number_of_an_equation():
     """Numbers move from draft to draft: `equations.toml` has them, a docstring names the slug."""
     known = {number for slug in BOOK.slugs for number in BOOK.numbers_of(slug)}
@@ -242,8 +252,3 @@ def test_no_module_imports_itself_by_way_of_others():
     graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=True)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     TopologicalSorter(imports).prepare()  # raises CycleError, which shows the circle
-
-
-def test_no_file_is_longer_than_one_concept_takes():
-    lengths = {name: path.read_text(encoding="utf-8").count("\n") for name, path in MODULES.items()}
-    assert {name: length for name, length in lengths.items() if length > 450} == {}

@@ -17,7 +17,6 @@ from writers import make
 from slp_transformer import generate
 from slp_transformer._internal.sampling_table import SAMPLING, SamplingOption
 from slp_transformer.sampling import (
-    OLD_NAMES,
     filter_logits,
     greedy,
     mask_disallowed,
@@ -260,14 +259,6 @@ def test_min_p_by_hand():
     assert kept(min_p(u, 0.5)) == [0, 1, 3]
     assert probabilities(min_p(u, 0.51)) == pytest.approx([4 / 7, 0, 0, 3 / 7])
     assert kept(min_p(u, 1.0)) == [0] and kept(min_p(u, 1e-9)) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("old, name", OLD_NAMES.items())
-def test_the_letters_of_version_0_2_are_taken_with_a_warning(old, name):
-    u, ids = torch.randn(1, 7, generator=seeded()), tensor([[1, 2]])
-    with pytest.warns(DeprecationWarning, match=f"{old} is now {name}"):
-        found = filter_logits(u, ids, **{old: EACH[name]})
-    assert torch.equal(found, filter_logits(u, ids, **{name: EACH[name]}))
 
 
 def test_an_option_that_is_not_in_the_table_is_refused():

@@ -55,7 +55,7 @@ from slp_guitar.tab_tokenizer import (
 from slp_guitar.theory import KEY_NAMES, TIME_SIGNATURES
 from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_transformer._internal.choices import allowed_values_of, union_members
-from slp_transformer._internal.model_choices import ROPE_SCALINGS
+from slp_transformer._internal.parts import ROPE_SCALING_NAMES
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_tokenizer import (
     END_TOKEN,
@@ -102,7 +102,7 @@ def constants() -> dict[str, Shared]:
             "Record<string, Value>",
             "The book's own choice in each setting.",
         ),
-        "ROPE_TYPES": Shared(list(ROPE_SCALINGS), names, "What stretches rotary angles."),
+        "ROPE_TYPES": Shared(list(ROPE_SCALING_NAMES), names, "What stretches rotary angles."),
         # Tokens
         "TOKEN_TYPES": Shared(list(allowed_values_of(TokenType)), names, "What tokens can be."),
         "END_TOKEN": Shared(END_TOKEN, "string", "The token after each document."),

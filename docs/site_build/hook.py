@@ -34,6 +34,7 @@ import reference
 from chapter_source import equations_of, with_numbers
 from live_build import LiveBuild, last, leave_for_later
 from live_cells import LiveCells
+from live_server import LiveServer
 from markdown.extensions.toc import nest_toc_tokens
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
@@ -41,7 +42,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
 from mkdocs.utils import get_build_date, write_file
 from page_steps import PageContext, Step
-from serving import LiveServer, PageServer
+from serving import PageServer
 from state import chapter_of, log, page_path, relative, site
 
 from slp_transformer import __version__

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from slp_transformer._internal.model_choices import MODEL_TABLES
+from slp_transformer._internal.parts import MODEL_TABLES
 from slp_transformer._internal.setting_names import SETTINGS_ELSEWHERE
 from slp_transformer.modern import ModernConfig, RopeScaling
 from slp_transformer.modern.families import HF_FAMILIES

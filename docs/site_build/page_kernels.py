@@ -18,7 +18,7 @@ from typing import Any
 
 import nbformat
 from jupyter_client.manager import KernelManager
-from serving import stamps
+from live_server import stamps
 from traitlets.config import Config
 
 from slp_transformer._internal.plugins import PACKAGES

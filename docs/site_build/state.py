@@ -11,8 +11,8 @@ import links
 import reference
 import short_path
 from chapter_source import Chapter
+from live_server import stamps
 from mkdocs.utils import get_relative_url
-from serving import stamps
 
 from slp_transformer._internal.plugins import PACKAGES
 

@@ -1,18 +1,15 @@
-"""Refusals of tensors that do not fit a model or each other, in one sentence each."""
+"""Refusals of tensors that do not fit a model or each other, before PyTorch swallows them."""
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import torch
-from torch import nn
 
+from slp_transformer._internal.choices import check_in_choices
+from slp_transformer._internal.config_checks import check_dropout
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def is_all_finite(tensor: Tensor) -> bool:
@@ -35,45 +32,25 @@ def check_feature_axis(name: str, X: Tensor, model_dim: int) -> None:
         )
 
 
-def refuse_other_device(name: str, X: Tensor, module: nn.Module) -> None:
-    """Refuse an input on another device than a module's weights, once PyTorch has.
+def check_row_size(X: Tensor, model_dim: int) -> None:
+    """Refuse rows of another size than a norm has, of which rows of one number would broadcast.
 
     Raises:
-        ValueError: naming both devices.
+        ValueError: naming both sizes.
     """
-    W = next(module.parameters(), X)
-    if X.device != W.device:
+    if X.shape[-1:] != (model_dim,):
         raise ValueError(
-            f"{name} must be where the weights are, on {W.device}, not on {X.device}: write "
-            f'.to("{W.device}"), or move the model.'
+            f"X has shape {format_shape(X)}, but must be [... × {model_dim}]: model_dim is "
+            f"{model_dim} here."
         )
 
 
-def refuse_unfit_rows(name: str, X: Tensor, module: nn.Module) -> None:
-    """Refuse rows that do not fit a module's weights, once PyTorch has: that is never too strict.
-
-    Raises:
-        ValueError: naming both devices, types or sizes.
-    """
-    refuse_other_device(name, X, module)
-    W = next(module.parameters(), X)
-    if X.dtype != W.dtype and not torch.is_autocast_enabled(X.device.type):
-        raise ValueError(
-            f"{name} must have the type of the weights, {W.dtype}, not {X.dtype}: write "
-            f".to({W.dtype}), or give the model the other type."
-        )
-    for part in module.children():  # the widths of attention are those of the whole block
-        if isinstance(width := getattr(part, "model_dim", None), int):
-            check_feature_axis(name, X, width)
-
-
-def check_attention_inputs(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
-    """Refuse inputs of attention that do not fit its matrices, or each other.
+def check_source(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
+    """Refuse an encoder's output that does not fit attention's matrices, or its other input.
 
     Raises:
         ValueError: naming the input, or the two that disagree.
     """
-    check_feature_axis("X", X, model_dim)
     if H_enc is None:
         return
     check_feature_axis("H_enc", H_enc, model_dim)
@@ -105,70 +82,70 @@ def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:
         )
 
 
-MODEL_HINTS = {
-    "attention_mask": "a mask is additive, and the second argument: padding_mask(ids, pad_id)",
-    "labels": "the loss is next_token_loss(model(ids[:, :-1]), ids[:, 1:])",
-    "input_ids": "the ids are its first argument",
-    "past_key_values": "keys and values are kept by cache=KVCache()",
-    "use_cache": "keys and values are kept by cache=KVCache()",
-    "output_hidden_states": "interpret.patch_activations(model, ['*.H']) reads them",
-    "output_attentions": "interpret.patch_activations(model, ['*.alpha']) reads them",
-    "token_type_ids": "only BERT has segments",
-    "return_dict": "what it returns are the logits",
-}
-"""What Hugging Face's arguments of a model's call are here."""
-
-BLOCK_HINTS = {
-    "is_causal": "write causal=True",
-    **dict.fromkeys(
-        ("attn_mask", "src_mask", "tgt_mask", "attention_mask"),
-        "a mask is additive, and the second argument",
-    ),
-    **dict.fromkeys(
-        ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask"),
-        "padding is hidden by a mask too: mask=padding_mask(ids, pad_id)",
-    ),
-    "memory": "the encoder's output is H_enc",
-    "memory_mask": "the mask of H_enc is enc_mask",
-    "need_weights": "attention alone returns them, by return_weights=True",
-}
-"""What PyTorch's arguments of a block's call are here."""
-
-
-def refuse_unknown_arguments(whose: str, names: Iterable[str], hints: Mapping[str, str]) -> None:
-    """Refuse arguments that a function does not have, if there are any.
-
-    Args:
-        whose: the function.
-        names: the arguments.
-        hints: for those that others' functions have, what does the same.
+def check_attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, dropout: float) -> None:
+    """Refuse what no attention can be computed from.
 
     Raises:
-        TypeError: naming the first.
+        ValueError: if the shapes do not fit together, the mask is not additive, or dropout is no
+            share below 1.
     """
-    for name in names:
-        hint = f": {hints[name]}" if name in hints else ""
-        raise TypeError(f"{whose} has no argument {name}{hint}.")
+    check_qkv(Q, K, V)
+    check_dropout(dropout)
+    if mask is not None:
+        check_mask(mask, (*Q.shape[:-1], K.shape[-2]))
 
 
-def refuse_foreign_arguments(
-    hints: Mapping[str, str],
-) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Let a function refuse arguments that others' functions have with what does the same here.
+def check_same_rows(H: Tensor, E: Tensor) -> None:
+    """Refuse outputs and embeddings that cannot be compared.
 
-    Args:
-        hints: what does the same, by the argument's name.
+    Raises:
+        ValueError: if their rows have different sizes.
     """
+    if H.shape[-1] != E.shape[-1]:
+        raise ValueError(
+            f"Rows of H {format_shape(H)} and E {format_shape(E)} must have the same size d "
+            "to be compared."
+        )
 
-    def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            refuse_unknown_arguments(function.__name__, kwargs.keys() & hints.keys(), hints)
-            return function(*args, **kwargs)
 
-        return call
+def check_token_counts(whose: str, *counts: int) -> None:
+    """Refuse negative numbers of tokens.
 
-    return decorate
+    Raises:
+        ValueError: naming the least.
+    """
+    if min(counts) < 0:
+        raise ValueError(f"{whose} needs numbers of tokens of 0 or more, not {min(counts)}.")
+
+
+def check_causal_lengths(Q: Tensor, K: Tensor) -> None:
+    """Refuse more queries than keys where the future is hidden.
+
+    Raises:
+        ValueError: naming both numbers.
+    """
+    N, M = Q.shape[-2], K.shape[-2]
+    if N > M:
+        raise ValueError(
+            f"A causal mask needs a key for each query, but there are {N} queries and {M} keys."
+        )
+
+
+def check_encoder_output(block: Any, H_enc: Tensor | None, enc_mask: Tensor | None) -> None:
+    """Refuse an encoder's output that a block cannot read, or that it is missing.
+
+    Raises:
+        ValueError: if `H_enc` is missing or not wanted.
+    """
+    if block.cross_attention is not None and H_enc is None:
+        raise ValueError(
+            "This block has cross-attention and needs the encoder's output: pass H_enc."
+        )
+    if block.cross_attention is None and (H_enc is not None or enc_mask is not None):
+        raise ValueError(
+            "This block has no cross-attention, so it cannot read H_enc or enc_mask: build it "
+            "with cross_attention=True, or leave them out."
+        )
 
 
 def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
@@ -212,14 +189,16 @@ def is_keep_mask(mask: Tensor) -> bool:
     return bool(((mask == 0) | (mask == 1)).all())
 
 
-def check_no_left_padding(mask: Tensor) -> None:
-    """Refuse a mask of texts padded on the left, for a model that counts positions from the left.
+def check_no_left_padding(mask: Tensor | None, position_ids: Tensor | None) -> None:
+    """Refuse a mask of texts padded on the left where positions are counted from the left.
 
     On an accelerator the values are not looked at, since that would make it wait.
 
     Raises:
         ValueError: saying which positions to pass.
     """
+    if mask is None or position_ids is not None:
+        return
     if mask.device.type != "cpu" or is_traced(mask) or mask.dim() < 2 or not mask.numel():
         return
     hidden = -torch.finfo(torch.float16).max  # from here on, whatever stands for -inf
@@ -275,12 +254,16 @@ def check_ids(ids: Tensor, vocab_size: int) -> None:
         )
 
 
-def check_position_ids(position_ids: Tensor, N: int, context_length: int) -> None:
+def check_position_ids(position_ids: Tensor, start: int, N: int, context_length: int) -> None:
     """Refuse positions that are none of a table's, or not one for each token.
+
+    Where a batch is padded on the left, positions are lower than the cache counts; what the window
+    limits is the count, for this batch as for any other.
 
     Raises:
         ValueError: naming their number, or the first that is out of range.
     """
+    check_positions(start, N, context_length)
     if position_ids.dim() < 1 or position_ids.shape[-1] != N:
         raise ValueError(
             f"position_ids {format_shape(position_ids)} must have one position for each of the "
@@ -307,4 +290,38 @@ def check_positions(start: int, N: int, context_length: int) -> None:
             f"The sequence has {start + N} tokens, but there are positions for {context_length}, "
             f"counted from 0 (this part has {N} and begins at {start}): shorten it, or make the "
             "model with a larger context_length."
+        )
+
+
+def check_loss_arguments(
+    U: Tensor, targets: Tensor, ignore_index: int, label_smoothing: float, reduction: str
+) -> None:
+    """Refuse targets that are no ids of the vocabulary, and what no loss can be computed with.
+
+    On an accelerator the targets' values are not looked at; see `check_ids`.
+
+    Raises:
+        ValueError: naming the argument and what it can be.
+    """
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing is a share from 0 to 1, not {label_smoothing!r}.")
+    check_in_choices(Literal["mean", "sum"], reduction=reduction)
+    if targets.is_floating_point() or targets.dtype == torch.bool:
+        raise ValueError(
+            f"Targets are the ids of words, so they must be whole numbers, not {targets.dtype}: "
+            "write targets.long() if they are ids."
+        )
+    if U.shape[:-1] != targets.shape:
+        raise ValueError(
+            f"Each position needs one target, but the logits are {format_shape(U)} and the targets "
+            f"{format_shape(targets)}."
+        )
+    if targets.device.type != "cpu" or is_traced(targets):
+        return
+    outside = ((targets < 0) & (targets != ignore_index)) | (targets >= U.shape[-1])
+    if outside.any():
+        where = tuple(outside.nonzero()[0].tolist())
+        raise ValueError(
+            f"Target {targets[where].item()} at position {list(where)} is outside the vocabulary: "
+            f"ids go from 0 to {U.shape[-1] - 1}, and {ignore_index} is not counted."
         )

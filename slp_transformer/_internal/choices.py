@@ -27,6 +27,7 @@ from types import NoneType, UnionType
 from typing import (
     Any,
     Literal,
+    NamedTuple,
     Protocol,
     TypeVar,
     Union,
@@ -47,6 +48,12 @@ class Choice(Protocol):
 
 
 ChoiceT = TypeVar("ChoiceT", bound=Choice)
+
+
+class Phrase(NamedTuple):
+    """An entry that says what a name means, where plain code says what it does."""
+
+    summary: str
 
 
 class Choices(Mapping[str, ChoiceT]):
@@ -106,6 +113,10 @@ class Choices(Mapping[str, ChoiceT]):
         """Return all choices in a line: `"cosine" (to a tenth), "linear" (to 0)`."""
         return ", ".join(f'"{name}" ({entry.summary})' for name, entry in self.items())
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Let pydantic take any string: `check_choice_fields` refuses it in our words."""
+        return handler(str)
+
     def to_markdown(self) -> str:
         """Return a table for the docs: a row for each choice."""
         rows = [f"| `{name}` | {entry.summary} |" for name, entry in self.items()]
@@ -129,13 +140,13 @@ def check_in_choices(kind: Any, **choices: Any) -> None:
     """Refuse a choice that is none of those in a table, or that a type names.
 
     Args:
-        kind: a table, or what `allowed_values_of` takes.
+        kind: a table or a dict by the choices' names, or what `allowed_values_of` takes.
         **choices: the setting's name and its value.
 
     Raises:
         ValueError: naming the setting, what it was and what would do.
     """
-    known = tuple(kind) if isinstance(kind, Choices) else allowed_values_of(kind) or ()
+    known = tuple(kind) if isinstance(kind, Mapping) else allowed_values_of(kind) or ()
     for name, choice in choices.items():
         if choice not in known:
             options = " or ".join(f'"{value}"' for value in known)

@@ -14,19 +14,13 @@ import ast
 import importlib
 import inspect
 import sys
-import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
 
-def attach(package: str, **old_names: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and the `__dir__` of a package, given its `__name__`.
-
-    Args:
-        package: the name.
-        **old_names: names that were given up, and what stands in their place. They work, with a
-            DeprecationWarning, for one version more.
 
     Raises:
         AttributeError: by `__getattr__`, for a name that is neither exported nor a submodule.
@@ -38,10 +32,6 @@ def attach(package: str, **old_names: str) -> tuple[Callable[[str], Any], Callab
             modules |= {alias.name: str(node.module) for alias in node.names}
 
     def get(name: str) -> Any:
-        if name in old_names:
-            message = f"{package}.{name} is now {old_names[name]}."
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
-            return getattr(module, old_names[name])
         if name in modules:
             setattr(module, name, getattr(importlib.import_module(modules[name]), name))
             return getattr(module, name)

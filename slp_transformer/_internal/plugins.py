@@ -8,14 +8,14 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import Any
 
 PACKAGES = ("slp_transformer", "slp_guitar")
 """What this distribution consists of; all that looks for its code or its files asks here."""
-GROUP, TASK_GROUP = "slp_transformer.plugins", "slp_transformer.tasks"
+GROUP = "slp_transformer.plugins"
 Libraries = Mapping[str, tuple[str, ...]]
 """Modules that are taken for granted, by the requirement that pip installs them by."""
 TEXT_EXTRA: Libraries = {
@@ -137,18 +137,9 @@ def load_plugins() -> dict[str, Plugin]:
     for package in PACKAGES[1:]:
         if find_spec(package):
             add_plugin(found, package, f"{package}.plugin:PLUGIN")
-    entries = entry_points()
-    for entry in sorted(entries.select(group=GROUP)):
+    for entry in sorted(entry_points(group=GROUP)):
         add_plugin(found, entry.name, entry.value)
-    for entry in sorted(entries.select(group=TASK_GROUP)):  # as in version 0.2: a task alone
-        usage = f"train {entry.name} --out-dir runs/{entry.name}", describe_provider(entry)
-        found[f"task {entry.name}"] = Plugin({entry.name: TaskEntry(entry.value, usage)})
     return found
-
-
-def describe_provider(entry: EntryPoint) -> str:
-    """Return which package brings an entry point."""
-    return f"a task of {entry.dist.name if entry.dist else entry.module}"
 
 
 def add_plugin(found: dict[str, Plugin], name: str, place: str) -> None:

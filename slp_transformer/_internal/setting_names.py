@@ -103,13 +103,6 @@ TRAINING = {
 }
 """Names of flags, and of arguments of `train`, by those of Hugging Face's and nanoGPT's scripts."""
 
-HINTS = {
-    "batch_first": "the batch is always the first axis, so leave it out",
-    "device": "make it within `with torch.device(...):`, or move it by .to(...)",
-    "dtype": "change it by .to(...)",
-}
-"""What to do in place of settings that nothing here corresponds to."""
-
 
 def list_foreign_names() -> dict[str, str]:
     """Return for each name of elsewhere the names of ours."""
@@ -125,24 +118,22 @@ FOREIGN_NAMES = list_foreign_names()
 
 
 def refuse_foreign_settings(made: type, given: Iterable[str]) -> None:
-    """Refuse settings by which other libraries call those of a class; Python refuses all others.
+    """Refuse other libraries' names for the settings of a configuration; Python refuses all others.
 
     Args:
-        made: the class.
+        made: the configuration's class.
         given: the names of the keyword arguments that it is to be made with.
 
     Raises:
         TypeError: naming the first, and what it is here.
     """
-    suspects = [name for name in given if name in FOREIGN_NAMES or name in HINTS]
+    suspects = [name for name in given if name in FOREIGN_NAMES]
     if not suspects:  # as always
         return
     known = inspect.signature(made.__init__).parameters  # type: ignore[misc]  # of that very class
     for name in suspects:
         if name in known:
             continue
-        if name in HINTS:
-            raise TypeError(f"{made.__name__} has no setting {name}: {HINTS[name]}.")
         ours = FOREIGN_NAMES[name].replace(", ", " and ")
         own = any(word in known for word in ours.split(" and "))
         where = "" if own else ", of TransformerConfig or of modern.ModernConfig"

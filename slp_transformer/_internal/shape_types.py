@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from slp_transformer._internal.docs_sections import see
-from slp_transformer._internal.setting_names import refuse_foreign_settings
 
 if TYPE_CHECKING:  # what jaxtyping itself tells type checkers; it need not be installed for them
     from typing import Annotated as Bool
@@ -56,15 +55,6 @@ def format_shape(tensor: Tensor | Sequence[int]) -> str:
 
 class ShapedModule(nn.Module):
     """A module that shows its own matrices and their shapes when it is printed."""
-
-    def __new__(cls, *_: Any, **settings: Any) -> Any:
-        """Refuse settings by the names of other libraries.
-
-        Raises:
-            TypeError: saying what they are here.
-        """
-        refuse_foreign_settings(cls, settings)
-        return super().__new__(cls)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False

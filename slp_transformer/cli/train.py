@@ -33,7 +33,6 @@ from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.lora import add_lora
-from slp_transformer.modern.pretrained import load_pretrained_weights
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TOKENS, Task
 from slp_transformer.tasks.config_files import load_config
@@ -54,7 +53,7 @@ from slp_transformer.training.run_folder import (
 )
 from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import Strategy, make_strategy
-from slp_transformer.training.train_function import train
+from slp_transformer.training.trainer import train
 
 EARLIER = "# until step "  # begins a comment of config.toml on a setting that was changed
 STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
@@ -199,6 +198,8 @@ def load_initial_weights(model: nn.Module, config: RunConfig[Any], folder: Path)
         return None
     if config.lora_rank is None:
         if is_pretrained_folder(config.init_from):
+            from slp_transformer.modern.pretrained import load_pretrained_weights  # all families
+
             load_pretrained_weights(model, config.init_from)
         else:
             load_best_weights(Path(config.init_from), model)

@@ -49,6 +49,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(
-        __name__, PaddedPairs="PaddedPairSource", read_documents="iter_documents"
-    )
+    __getattr__, __dir__ = attach(__name__)

@@ -10,7 +10,6 @@ import copy
 import zlib
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -275,10 +274,3 @@ def is_integral(dtype: torch.dtype) -> bool:
 def values_crc32(values: Sequence[Any]) -> int:
     """Return the CRC-32 of the `repr` of numbers."""
     return zlib.crc32(repr(values).encode())
-
-
-def __getattr__(name: str) -> Any:
-    """Return what stood here until version 0.2; imports from here work for one version more."""
-    if name in ("PaddedPairSource", "LengthBucketedPairSource"):
-        return getattr(import_module("slp_transformer.data.pair_batches"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

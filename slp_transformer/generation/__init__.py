@@ -29,4 +29,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__, GenerationResult="GeneratedSequence")
+    __getattr__, __dir__ = attach(__name__)

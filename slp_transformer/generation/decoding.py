@@ -12,12 +12,10 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal.argument_checks import refuse_unknown_arguments
 from slp_transformer._internal.sampling_table import find_greedy_option, validate_sampling_options
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
 from slp_transformer.generation.generate_arguments import (
-    GENERATE_HINTS,
     check_beam_options,
     check_draft_model,
     check_generator,
@@ -134,7 +132,6 @@ def generate(
             vocabulary, an option is out of range or does not go with another, or `allowed` allows
             nothing.
     """
-    refuse_unknown_arguments("generate", GENERATE_HINTS.keys() & others.keys(), GENERATE_HINTS)
     given = [prompts] if isinstance(prompts, str) else prompts  # to be refused whole
     texts = [parse_prompt(model, prompt) for prompt in given]
     device, window = model_device(model), model.config.context_length

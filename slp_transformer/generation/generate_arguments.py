@@ -14,17 +14,6 @@ from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.session import Model, OnToken, TokenIds
 from slp_transformer.sampling import SAMPLING, Generators
 
-GENERATE_HINTS = {
-    "input_ids": "the prompts are its second argument",
-    "attention_mask": "prompts of different lengths need no padding: give a list for each",
-    "do_sample": "temperature=0 takes the most probable token, and any other draws",
-    "max_length": "give max_new_tokens, which leaves the prompt out",
-    "eos_token_id": "give stop",
-    "pad_token_id": "prompts of different lengths need no padding: give a list for each",
-    "num_return_sequences": "give the prompt several times",
-}
-"""What arguments of Hugging Face's `generate` are here."""
-
 
 def parse_prompt(model: Model, prompt: TokenIds) -> list[int]:
     """Return the ids of a prompt that the model can go on from.

@@ -18,7 +18,7 @@ from torch import nn
 from slp_transformer._internal.eval_mode import has_no_hooks
 from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.cache import KVCache
+from slp_transformer.cache import KVCache, LayerCache
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.multi_head import BaseAttention
 
@@ -47,12 +47,38 @@ def _record_here(compute: Callable[[], None]) -> Callable[[], None]:
     return graph.replay
 
 
+class FixedRows(LayerCache):
+    """A layer's cache for a pass that reads a fixed number of rows, whatever the length.
+
+    The reader hides those that are not written yet. The length stays as it is.
+    """
+
+    def __init__(self, layer: LayerCache, position: Int[Tensor, "1"], rows: int):
+        """Share a layer's rows; the next token is written where `position` says."""
+        super().__init__(layer.capacity)
+        self.length, self.K, self.V = layer.length, layer.K, layer.V
+        self._position, self._rows = position, rows
+
+    def update(
+        self, K: Float[Tensor, "*batch A N d_k"], V: Float[Tensor, "*batch A N d_v"]
+    ) -> tuple[Float[Tensor, "*batch A T d_k"], Float[Tensor, "*batch A T d_v"]]:
+        """Write one token's keys and values by its position; read as many rows as ever."""
+        assert self.K is not None and self.V is not None, "the first tokens set rows aside"
+        self.K.index_copy_(-2, self._position, K)
+        self.V.index_copy_(-2, self._position, V)
+        return self.K[..., : self._rows, :], self.V[..., : self._rows, :]
+
+    def commit(self) -> None:
+        """Count nothing."""
+
+
 class RecordedStep:
     """A language model that reads one token after each of some texts, as its cache holds them."""
 
     def __init__(self, model: TransformerLM, cache: KVCache):
         """Record nothing yet; the cache has read at least one token."""
         self.model, self.cache = model, cache
+        self._blocks = [cache[l] for l in range(len(model.stack.blocks))]
         self._replay: Callable[[], None] | None = None
         self._is_refused = False
         self._K: Tensor | None = None
@@ -73,7 +99,8 @@ class RecordedStep:
         self._ids.copy_(ids)
         self._position.fill_(T)
         replay()
-        cache.fill_position(T)
+        for block in self._blocks:
+            block.self_attention.length = T + 1
         return self._U.clone()
 
     def _prepare(self, ids: Tensor, T: int) -> Callable[[], None] | None:
@@ -85,7 +112,10 @@ class RecordedStep:
         self._ids = ids.clone()
         self._position = torch.full((1,), T, device=ids.device)
         self._columns = torch.arange(self._rows, device=ids.device)
-        self.cache.blank(T, self._rows)
+        for block in self._blocks:  # what memory held may be no numbers
+            for Z in (block.self_attention.K, block.self_attention.V):
+                if Z is not None:
+                    Z[..., T : self._rows, :].zero_()
         try:
             return record(self._compute, ids.device)
         except torch.OutOfMemoryError:
@@ -102,8 +132,14 @@ class RecordedStep:
     def _compute(self) -> None:
         hidden = self._columns > self._position
         mask = torch.zeros(1, self._rows, device=hidden.device).masked_fill(hidden, -math.inf)
-        with self.cache.at(self._position, self._rows):
+        layers = [block.self_attention for block in self._blocks]
+        for block, layer in zip(self._blocks, layers, strict=True):
+            block.self_attention = FixedRows(layer, self._position, self._rows)
+        try:
             self._U = self.model(self._ids, mask, cache=self.cache, position_ids=self._position)
+        finally:
+            for block, layer in zip(self._blocks, layers, strict=True):
+                block.self_attention = layer
 
 
 def record_if_faster(model: Any, cache: KVCache, new_tokens: int) -> RecordedStep | None:

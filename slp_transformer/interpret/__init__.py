@@ -39,4 +39,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__, attention_weights="translation_attention_weights")
+    __getattr__, __dir__ = attach(__name__)

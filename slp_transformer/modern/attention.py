@@ -1,12 +1,18 @@
 """Attention as today's models have it: shared keys and values, rotated queries and keys."""
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn, zeros
 
-from slp_transformer._internal.argument_checks import check_attention_inputs
-from slp_transformer._internal.model_choices import AttentionBias, qkv_and_output_bias
+from slp_transformer._internal.argument_checks import check_source
+from slp_transformer._internal.config_checks import check_dropout
+from slp_transformer._internal.explained_refusals import (
+    explain_refusals,
+    refuse_unfit_rows,
+)
+from slp_transformer._internal.parts import AttentionBias
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.weight_matrices import affine
@@ -103,8 +109,10 @@ class GroupedQueryAttention(BaseAttention):
         """
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_num_kv_heads(num_heads, num_kv_heads)
-        super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim, dropout)
-        qkv, output = qkv_and_output_bias(bias)
+        check_dropout(dropout)
+        super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim)
+        self.dropout = dropout
+        qkv, output = {False: (False, False), True: (True, True), "qkv": (True, False)}[bias]
         self.b_QKV: nn.Parameter | None = nn.Parameter(zeros(sum(self.widths))) if qkv else None
         self.b_O: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if output else None
         self.qk_norm_joint = qk_norm_joint
@@ -115,6 +123,7 @@ class GroupedQueryAttention(BaseAttention):
         self.rotary = rotary
         self.window = window
 
+    @explain_refusals(refuse_unfit_rows)
     def forward(
         self,
         X: Float[Tensor, "*batch N d"],
@@ -145,7 +154,7 @@ class GroupedQueryAttention(BaseAttention):
             ValueError: if a shape does not fit, the mask is not additive, the cache refuses, or
                 `H_enc` or `position_ids` are not for this kind of attention.
         """
-        check_attention_inputs(self.model_dim, X, H_enc, causal)
+        check_source(self.model_dim, X, H_enc, causal)
         if self.rotary is None and position_ids is not None:
             raise ValueError("position_ids are for rotations: this attention has none.")
         if self.rotary is not None and H_enc is not None:
@@ -164,6 +173,9 @@ class GroupedQueryAttention(BaseAttention):
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = affine(join_heads(head), self.W_O, self.b_O)
         return A if alpha is None or not return_weights else (A, alpha)
+
+    if TYPE_CHECKING:
+        __call__ = forward
 
     def project(
         self,

@@ -9,18 +9,17 @@ import torch.nn.functional as F
 from torch import nn, zeros
 
 from slp_transformer._internal.config_checks import check_positive_sizes
-from slp_transformer._internal.dropout import Dropout
-from slp_transformer._internal.model_choices import (
-    ACTIVATIONS,
+from slp_transformer._internal.parts import (
     Activation,
     AttentionBias,
     Normalization,
     NormOrder,
     Positions,
-    load,
 )
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, make_weight_matrix
+from slp_transformer.fast import Dropout
+from slp_transformer.feedforward import ACTIVATIONS
 from slp_transformer.language_model import lm_head
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.modern.config import ModernConfig
@@ -143,7 +142,8 @@ class Bert(BertEncoder):
         self.norm_head: LayerNorm = LayerNorm(d, config.eps)
         self.W_head: nn.Parameter = make_weight_matrix(d, d)
         self.b_head: nn.Parameter = nn.Parameter(zeros(d))
-        self.activation: Callable[[Tensor], Tensor] = load(ACTIVATIONS[config.activation].function)
+        functions = ACTIVATIONS | {"swiglu": F.silu}  # a head has no gate, so only its function
+        self.activation: Callable[[Tensor], Tensor] = functions[config.activation]
         self.b_words: nn.Parameter = nn.Parameter(zeros(config.vocab_size))
 
     def forward(

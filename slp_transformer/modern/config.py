@@ -11,8 +11,7 @@ from slp_transformer._internal.config_checks import (
     check_rope_base,
     resolve_head_sizes,
 )
-from slp_transformer._internal.model_choices import (
-    POSITIONS,
+from slp_transformer._internal.parts import (
     Activation,
     AttentionBias,
     Normalization,
@@ -36,6 +35,21 @@ def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
             f"num_kv_heads = {num_kv_heads} does not divide num_heads = {num_heads}: every key and "
             "value must be shared by the same number of heads."
         )
+
+
+def check_rotary_pairs(config: "ModernConfig") -> None:
+    """Refuse heads whose rows cannot be turned pair by pair.
+
+    Raises:
+        ValueError: naming their size.
+    """
+    key_dim = config.key_dim or config.model_dim // config.num_heads
+    if not 0 < config.rotary_share <= 1:
+        raise ValueError(f"rotary_share is above 0 and at most 1, not {config.rotary_share!r}.")
+    turned = int(key_dim * config.rotary_share)
+    if turned % 2 or not turned:
+        what = "key_dim" if turned == key_dim else "key_dim · rotary_share"
+        raise ValueError(f"Rotary positions turn pairs, so {what} must be even: not {turned}.")
 
 
 @dataclass(frozen=True)
@@ -118,9 +132,10 @@ class ModernConfig(TransformerConfig):
         pad_id: the token that texts of a batch are filled up with, if there is one.
     """
 
-    activation: Activation = "swiglu"
-    norm: NormOrder = "pre"
-    positions: Positions = "rotary"
+    # Frozen, so that a wider choice than the book's is no danger where a TransformerConfig is read.
+    activation: Activation = "swiglu"  # type: ignore[assignment]
+    norm: NormOrder = "pre"  # type: ignore[assignment]
+    positions: Positions = "rotary"  # type: ignore[assignment]
     eps: float = 1e-6
     normalization: Normalization = "rms"
     num_kv_heads: int | None = None
@@ -165,7 +180,8 @@ class ModernConfig(TransformerConfig):
             self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
         )
         resolve_head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
-        POSITIONS[self.positions].check(self)
+        if self.positions == "rotary":
+            check_rotary_pairs(self)
         if self.window is not None:
             check_positive_sizes(window=self.window)
         for name in ("unrotated_blocks", "windowed_blocks"):

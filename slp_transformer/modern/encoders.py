@@ -1,6 +1,6 @@
 """Today's stack without a head, and with one that tells classes of texts apart."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -63,6 +63,9 @@ class ModernEncoder(ShapedModule):
         """Return what `encode` does."""
         return self.encode(ids, mask, cache=cache)
 
+    if TYPE_CHECKING:
+        __call__ = forward
+
 
 class ModernClassifier(ModernEncoder):
     """A causal stack whose last token says which class a text is of.
@@ -104,3 +107,6 @@ class ModernClassifier(ModernEncoder):
             return H[..., -1, :] @ self.W_classes
         last = (lengths - 1)[..., None, None].expand(*H.shape[:-2], 1, H.shape[-1])
         return torch.gather(H, -2, last).squeeze(-2) @ self.W_classes
+
+    if TYPE_CHECKING:
+        __call__ = forward  # type: ignore[assignment]

@@ -1,35 +1,37 @@
 """The language model of today: the book's, with a few of its parts exchanged."""
 
-from typing import Any
-
 from torch import nn
 
 from slp_transformer._internal.argument_checks import check_positions, check_token_axis
-from slp_transformer._internal.dropout import Dropout
-from slp_transformer._internal.model_choices import NORM_ORDERS, NORMALIZATIONS, POSITIONS, load
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.block import BlockStack, ResidualBlock
 from slp_transformer.cache import KVCache
 from slp_transformer.embedding import InputEncoding, TokenEmbedding
+from slp_transformer.fast import Dropout
 from slp_transformer.feedforward import make_feedforward
 from slp_transformer.language_model import TransformerLM, lm_head
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.modern.attention import GroupedQueryAttention
 from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.norm_orders import forward_output_norm, forward_parallel
 from slp_transformer.modern.rms_norm import RMSNorm
 from slp_transformer.modern.rotary import RotaryPositions, Unrotated
+
+NORMS: dict[str, type[RMSNorm] | type[LayerNorm]] = {"layer": LayerNorm, "rms": RMSNorm}
 
 
 def make_norm(config: ModernConfig) -> RMSNorm | LayerNorm:
     """Make a norm of the stream."""
-    norm: RMSNorm | LayerNorm = load(NORMALIZATIONS[config.normalization].layer)(
-        config.model_dim, config.eps
-    )
-    return norm
+    return NORMS[config.normalization](config.model_dim, config.eps)
 
 
 class ModernBlock(ResidualBlock):
     """A block of the parts that a configuration names; the forward pass is the book's."""
+
+    orders = ResidualBlock.orders | {
+        "output": forward_output_norm,
+        "parallel": forward_parallel,
+    }
 
     def __init__(
         self,
@@ -70,8 +72,7 @@ class ModernBlock(ResidualBlock):
 
 def make_stack(config: ModernConfig, *, cross_attention: bool = False) -> BlockStack:
     """Make the blocks, and the final norm of a pre-norm stack."""
-    attention = POSITIONS[config.positions].attention
-    rotary = None if attention is None else load(attention)(config)
+    rotary = RotaryPositions.from_config(config) if config.positions == "rotary" else None
     blocks = [
         ModernBlock(
             config,
@@ -81,10 +82,10 @@ def make_stack(config: ModernConfig, *, cross_attention: bool = False) -> BlockS
         )
         for l in range(config.num_blocks)
     ]
-    stack = BlockStack(blocks, make_norm(config) if NORM_ORDERS[config.norm].final_norm else None)
+    stack = BlockStack(blocks, make_norm(config) if config.norm != "post" else None)
     if config.zero_init:
         for sublayer in [sublayer for block in blocks for sublayer in block.sublayers()]:
-            nn.init.zeros_(sublayer.output_matrix)
+            nn.init.zeros_(sublayer.matrices[-1])
     return stack
 
 
@@ -120,7 +121,7 @@ class TokenEmbeddingOnly(nn.Module):
 
 def make_embedding(config: ModernConfig) -> InputEncoding | TokenEmbeddingOnly:
     """Make the input, with positions or without."""
-    if POSITIONS[config.positions].rows is None:
+    if config.positions == "rotary":
         sizes = (config.vocab_size, config.context_length, config.model_dim)
         return TokenEmbeddingOnly(*sizes, config.dropout)
     return InputEncoding(config.vocab_size, **config.embedding_kwargs())
@@ -163,7 +164,6 @@ class ModernLM(TransformerLM):
         *,
         cache: KVCache | None = None,
         position_ids: Int[Tensor, "... N"] | None = None,
-        **others: Any,
     ) -> Float[Tensor, "*batch N V"]:
         """Compute logits for the word after each position; see `TransformerLM.forward`.
 
@@ -172,15 +172,13 @@ class ModernLM(TransformerLM):
             mask: additive mask on top of the causal one.
             cache: what was computed of earlier tokens.
             position_ids: positions of the tokens where they do not follow one another.
-            **others: refused, as by `TransformerLM.forward`.
 
         Raises:
             TypeError: as `TransformerLM.forward`.
             ValueError: likewise.
         """
-        of_attention = POSITIONS[self.config.positions].attention is not None
-        if position_ids is None or others or not of_attention:
-            return super().forward(ids, mask, cache=cache, position_ids=position_ids, **others)
+        if position_ids is None or self.config.positions != "rotary":
+            return super().forward(ids, mask, cache=cache, position_ids=position_ids)
         X = self.embedding(ids, start=0 if cache is None else cache.length)
         H = self.stack(X, mask, causal=True, cache=cache, position_ids=position_ids)
         return lm_head(H, self.unembedding)

@@ -3,13 +3,14 @@
 from typing import Any
 
 from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer.block import Kwargs
 
 
 def forward_output_norm(
     block: Any,
     X: Float[Tensor, "*batch N d"],
-    self_kwargs: dict[str, Any],
-    cross_kwargs: dict[str, Any],
+    self_kwargs: Kwargs,
+    cross_kwargs: Kwargs,
 ) -> Float[Tensor, "*batch N d"]:
     """Normalize what each sublayer adds to the stream (OLMo 2, arXiv 2501.00656, section 3.1).
 
@@ -29,8 +30,8 @@ def forward_output_norm(
 def forward_parallel(
     block: Any,
     X: Float[Tensor, "*batch N d"],
-    self_kwargs: dict[str, Any],
-    cross_kwargs: dict[str, Any],
+    self_kwargs: Kwargs,
+    cross_kwargs: Kwargs,
 ) -> Float[Tensor, "*batch N d"]:
     """Let both sublayers read the stream that comes in (GPT-J; GPT-NeoX, arXiv 2204.06745).
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import refuse_foreign_arguments
 from slp_transformer._internal.atomic_write import (
     fsync_path,
     make_random_folder,
@@ -137,17 +136,6 @@ def read_class_names(settings: HFConfigReader) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-LOADING_HINTS = {
-    "torch_dtype": "give dtype",
-    "device_map": "give device",
-    "trust_remote_code": "no code of others is ever run, so leave it out",
-    "num_labels": "the folder's config.json says how many classes there are",
-    "local_files_only": "a model is read from a folder, so leave it out",
-}
-"""What arguments of Hugging Face's `from_pretrained` are here."""
-
-
-@refuse_foreign_arguments(LOADING_HINTS)
 def from_pretrained(
     folder: str | Path,
     *,

@@ -1,9 +1,12 @@
 """RMSNorm: layer norm without the mean and without the offset."""
 
+import torch
 import torch.nn.functional as F
 from torch import nn, ones
 
+from slp_transformer._internal.argument_checks import check_row_size
 from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 
 
@@ -39,7 +42,15 @@ class RMSNorm(ShapedModule):
         self.gamma: nn.Parameter = nn.Parameter(ones(model_dim))
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Scale each row of X by its own root mean square."""
+        """Scale each row of X by its own root mean square.
+
+        Raises:
+            ValueError: if a row is not of size d.
+        """
+        check_row_size(X, self.model_dim)
         # Rows of bfloat16 and a gain of float32, as under autocast, have no fused kernel.
         same = X.to(self.gamma.dtype) if X.dtype != self.gamma.dtype else X
-        return F.rms_norm(same, (self.model_dim,), self.gamma, self.eps).to(X.dtype)
+        if fast_paths_enabled():  # the same, in one pass over X
+            return F.rms_norm(same, (self.model_dim,), self.gamma, self.eps).to(X.dtype)
+        mean_square = same.square().mean(dim=-1, keepdim=True)
+        return (self.gamma * same / torch.sqrt(mean_square + self.eps)).to(X.dtype)

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.config_checks import check_positive_sizes, check_rope_base
-from slp_transformer._internal.model_choices import ROPE_SCALINGS, load
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.modern.config import ModernConfig, RopeScaling
@@ -57,6 +56,9 @@ def stretch_by_yarn(
     ramp = torch.arange(pairs, device=theta.device).to(theta) - first
     slow = (ramp / max(last - first, 0.001)).clamp(0, 1)
     return slow * theta / scaling.factor + (1 - slow) * theta
+
+
+STRETCHES = {"linear": stretch_all, "llama3": stretch_slow_pairs, "yarn": stretch_by_yarn}
 
 
 def yarn_amplitude(scaling: RopeScaling) -> float:
@@ -156,10 +158,9 @@ class RotaryPositions(nn.Module):
         self._stretch: Callable[[Tensor], Tensor] | None = None
         self._amplitude: float = 1.0
         if scaling is not None:
-            choice = ROPE_SCALINGS[scaling.rope_type]
-            self._stretch = partial(load(choice.stretch), scaling=scaling, base=base)
-            if choice.amplitude is not None:
-                self._amplitude = load(choice.amplitude)(scaling)
+            self._stretch = partial(STRETCHES[scaling.rope_type], scaling=scaling, base=base)
+            if scaling.rope_type == "yarn":
+                self._amplitude = yarn_amplitude(scaling)
         self._cached_tables: tuple[Tensor, Tensor] | None = None
 
     @classmethod

@@ -27,8 +27,10 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
             answer, content = getattr(worker, request["do"])(payload, **request["options"])
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a panic of Rust's is no Exception
+        except Exception as error:
             answer, content = {"error": str(error)}, b""
+        except BaseException as error:  # a panic of Rust's: parts of the file do not fit each other
+            answer, content = {"error": f"its tokenizer.json is damaged ({error})"}, b""
         head = {"bytes": len(content), "seconds": time.process_time() - begun}
         answers.write(json.dumps(head | answer).encode() + b"\n" + content)
         answers.flush()

@@ -7,6 +7,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from slp_transformer._internal.explained_refusals import explain_refusals
+
+WIDTH = 79  # characters of a line before a page has to scroll
+
 
 class CodeBlock:
     """Source code that a notebook shows as a block of Python with links to its API pages."""
@@ -29,7 +33,8 @@ class CodeBlock:
 def show_source(*objects: Any, only: Sequence[str] = ()) -> CodeBlock:
     """Show the source of functions, classes, methods or properties, as it is in the package.
 
-    Docstrings are left out, so that an equation's code fits on one screen.
+    Docstrings are left out, and so are the types of signatures and the decorator that explains
+    refusals, so that an equation's code fits on one screen; its page in the reference has them.
 
     Args:
         objects: what to show, in this order.
@@ -59,7 +64,7 @@ def show_source(*objects: Any, only: Sequence[str] = ()) -> CodeBlock:
             raise ValueError(
                 f"show_source can show only what was written in Python, and {thing!r} was not."
             ) from None
-        code = strip_docstrings(code)
+        code = strip_types(strip_docstrings(code))
         if only:
             code, found = pick_statements(code, only)
             missing -= found
@@ -75,6 +80,30 @@ def show_source(*objects: Any, only: Sequence[str] = ()) -> CodeBlock:
     if missing:
         raise ValueError(f"No statement that is to be shown begins with {sorted(missing)}.")
     return CodeBlock("\n\n\n".join(blocks), names)
+
+
+def strip_types(code: str) -> str:
+    """Return the same code, its signatures without types and without `explain_refusals`."""
+    lines: list[str | None] = [*code.splitlines()]
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        for decorator in node.decorator_list:
+            if ast.unparse(decorator).startswith(explain_refusals.__name__):
+                first, last = decorator.lineno - 1, decorator.end_lineno or 0
+                lines[first:last] = [None] * (last - first)
+        arguments = node.args
+        for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            each.annotation = None
+        for rest in (arguments.vararg, arguments.kwarg):
+            if rest is not None:
+                rest.annotation = None
+        indent, end = " " * node.col_offset, node.body[0].lineno - 1
+        signature = f"def {node.name}({ast.unparse(arguments)}):".replace("'", '"')
+        under = indent + " " * len(f"def {node.name}(")  # where the arguments begin
+        wrapped = textwrap.wrap(signature, WIDTH, initial_indent=indent, subsequent_indent=under)
+        lines[node.lineno - 1 : end] = ["\n".join(wrapped), *[None] * (end - node.lineno)]
+    return "\n".join(line for line in lines if line is not None)
 
 
 def pick_statements(code: str, only: Sequence[str]) -> tuple[str, set[str]]:

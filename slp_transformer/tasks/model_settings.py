@@ -4,8 +4,8 @@ from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from slp_transformer._internal.choices import allowed_values_of
-from slp_transformer._internal.model_choices import (
-    POSITIONS,
+from slp_transformer._internal.parts import (
+    ROTARY_SETTINGS,
     Activation,
     Initialization,
     Normalization,
@@ -80,13 +80,11 @@ class ModelSettings:
             ValueError: naming the setting.
         """
         self.to_config(1)
-        for name, choice in POSITIONS.items():
-            for setting in {*choice.settings} - {*POSITIONS[self.positions].settings}:
-                default = getattr(type(self), setting, None)
-                if getattr(self, setting, default) != default:
-                    raise ValueError(
-                        f'{setting} belongs to positions = "{name}", not to "{self.positions}".'
-                    )
+        for each in fields(self) if self.positions != "rotary" else ():
+            if each.name in ROTARY_SETTINGS and getattr(self, each.name) != each.default:
+                raise ValueError(
+                    f'{each.name} belongs to positions = "rotary", not to "{self.positions}".'
+                )
 
     def modern_parts(self) -> list[str]:
         """Name the settings that the book's block does not know; any of them makes a `ModernLM`."""

@@ -21,7 +21,6 @@ the file's own folder.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -136,16 +135,3 @@ def replace_values(tables: Tables, old: Any, new: Any) -> Tables:
         else (new if value == old else value)
         for name, value in tables.items()
     }
-
-
-MOVED = {
-    **dict.fromkeys(("PRESETS", "load_config", "override", "read_tables"), "config_files"),
-    **dict.fromkeys(("find_config", "find_task", "load_run", "load_tokenizer_of"), "saved_runs"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Return what stood here until version 0.2; imports from here work for one version more."""
-    if name in MOVED:
-        return getattr(import_module(f"slp_transformer.tasks.{MOVED[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
+    from slp_transformer.training.callbacks import Callback
     from slp_transformer.training.checkpoints import load_model
     from slp_transformer.training.evaluation import mean_loss
     from slp_transformer.training.lora_base import make_lora_base
     from slp_transformer.training.step import training_step
     from slp_transformer.training.train_config import TrainConfig
-    from slp_transformer.training.train_function import train
-    from slp_transformer.training.trainer import Callback, Trainer
+    from slp_transformer.training.trainer import Trainer, train
 
 __all__ = [
     "Callback",

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -20,11 +20,32 @@ from slp_transformer._internal.progress_bar import can_redraw, ignore_display_er
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.training.devices import format_speed
 from slp_transformer.training.run_folder import EvalRecord
-from slp_transformer.training.trainer import Callback, Trainer
+
+if TYPE_CHECKING:
+    from slp_transformer.training.trainer import Trainer
 
 METRICS_FILE = "metrics.json"
 TENSORBOARD_FOLDER = "tensorboard"
 BAR_INTERVAL = 0.5  # seconds between two looks at the loss, for which an accelerator has to wait
+
+
+class Callback:
+    """Hooks that the trainer calls; each does nothing unless it is overridden."""
+
+    def on_fit_start(self, trainer: "Trainer") -> None:
+        """Run before the first step, or the first one after resuming."""
+
+    def on_log(self, trainer: "Trainer", text: str) -> None:
+        """Run for each line of the log, such as the results of an evaluation."""
+
+    def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
+        """Run after each training step; reading the loss waits for the device."""
+
+    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
+        """Run after each evaluation and its checkpoint; an exception ends the run."""
+
+    def on_fit_end(self, trainer: "Trainer") -> None:
+        """Run at the end, also after an error."""
 
 
 class CallOnEval(Callback):
@@ -34,7 +55,7 @@ class CallOnEval(Callback):
         """Take the function."""
         self.function: Callable[[EvalRecord], Any] = function
 
-    def on_eval(self, trainer: Trainer, record: EvalRecord) -> None:
+    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
         """Call the function."""
         self.function(record)
 
@@ -51,7 +72,7 @@ class MetricsFileWriter(Callback):
         self.head: dict[str, str | float | None] = {}
         self.rows: list[dict[str, Any]] = []
 
-    def on_fit_start(self, trainer: Trainer) -> None:
+    def on_fit_start(self, trainer: "Trainer") -> None:
         """Continue the file of a resumed run; what it lacks comes from the checkpoint."""
         assert trainer.out_dir is not None
         self.path = trainer.out_dir / METRICS_FILE
@@ -75,7 +96,7 @@ class MetricsFileWriter(Callback):
         """Return the time that the run has taken so far."""
         return self.rows[-1]["seconds"] if self.rows else 0.0
 
-    def on_eval(self, trainer: Trainer, record: EvalRecord) -> None:
+    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
         """Add a row, if there is room on the disk."""
         row = record.to_row() | {
             "learning_rate": trainer.learning_rate,
@@ -96,7 +117,7 @@ class TensorBoardWriter(Callback):
         """Have no file yet."""
         self.writer: Any = None
 
-    def on_fit_start(self, trainer: Trainer) -> None:
+    def on_fit_start(self, trainer: "Trainer") -> None:
         """Open the file.
 
         Raises:
@@ -112,7 +133,7 @@ class TensorBoardWriter(Callback):
         check_is_no_link(folder)
         self.writer = SummaryWriter(str(folder), purge_step=trainer.state.step + 1)
 
-    def on_eval(self, trainer: Trainer, record: EvalRecord) -> None:
+    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
         """Draw losses and other metrics, learning rate and speed."""
         # All in one writer: what `add_scalars` draws has writers of its own, which purge nothing.
         curves = {"loss/train": record.train_loss, "loss/val": record.val_loss}
@@ -123,7 +144,7 @@ class TensorBoardWriter(Callback):
             self.writer.add_scalar(name, value, record.step)
         self.writer.flush()
 
-    def on_fit_end(self, trainer: Trainer) -> None:
+    def on_fit_end(self, trainer: "Trainer") -> None:
         """Close the file."""
         if self.writer is not None:
             self.writer.close()
@@ -137,7 +158,7 @@ class ProgressBar(Callback):
         self.bar: Any = None
         self.updated: float = 0.0
 
-    def on_fit_start(self, trainer: Trainer) -> None:
+    def on_fit_start(self, trainer: "Trainer") -> None:
         """Show the bar.
 
         Raises:
@@ -149,7 +170,7 @@ class ProgressBar(Callback):
             self.bar = tqdm(**steps, unit="step", dynamic_ncols=True)
         self.updated = time.perf_counter()
 
-    def on_log(self, trainer: Trainer, text: str) -> None:
+    def on_log(self, trainer: "Trainer", text: str) -> None:
         """Show a line of text above the bar."""
         with ignore_display_errors():
             if self.bar is not None:
@@ -157,7 +178,7 @@ class ProgressBar(Callback):
             else:
                 print(text, file=sys.stderr, flush=True)
 
-    def on_step(self, trainer: Trainer, loss: Tensor, num_targets: int) -> None:
+    def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
         """Advance the bar."""
         if self.bar is None:
             return
@@ -169,7 +190,7 @@ class ProgressBar(Callback):
                 speed = format_speed(trainer.tokens / (self.updated - trainer.since))
                 self.bar.set_postfix_str(f"loss {value:.3f}, {speed}")
 
-    def on_fit_end(self, trainer: Trainer) -> None:
+    def on_fit_end(self, trainer: "Trainer") -> None:
         """Leave the bar as it is."""
         if self.bar is not None:
             with ignore_display_errors():

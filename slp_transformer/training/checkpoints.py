@@ -41,7 +41,7 @@ from slp_transformer._internal.atomic_write import (
 )
 from slp_transformer._internal.checksums import file_crc32
 from slp_transformer._internal.docs_sections import see
-from slp_transformer._internal.json_files import read_json, write_json
+from slp_transformer._internal.json_files import load_validated, read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer._internal.tensor_files import open_tensors, write_tensors
 from slp_transformer.config import TransformerConfig
@@ -49,6 +49,7 @@ from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.training.devices import check_memory, cpu_default_device
 from slp_transformer.training.lora_base import locate_lora_base
+from slp_transformer.training.optimizers import split_parameters
 from slp_transformer.training.run_folder import (
     EVALUATED_SUFFIX,
     LORA_BASE_FILE,
@@ -60,6 +61,8 @@ from slp_transformer.training.run_folder import (
     LoraBase,
     Manifest,
     ModelSpec,
+    TrainerState,
+    check_settings_unchanged,
     checkpoint_folder,
     delete_old_checkpoints,
     find_checkpoints,
@@ -67,6 +70,7 @@ from slp_transformer.training.run_folder import (
     load_model_spec,
     load_trainer_state,
     step_of_checkpoint,
+    verify_checkpoint_checksums,
     with_retries_if_run_changes,
 )
 
@@ -115,6 +119,7 @@ def save_checkpoint(
         # Saved twice in the same state, it is there already. (JSON has lists where we have tuples.)
         if read_json(target / "training.json") == json.loads(json.dumps(training)):
             return target
+        # The same step, evaluated since: what is there stays until the new one is.
         target = run / f"{target.name}{EVALUATED_SUFFIX}"
         if target.exists():
             return target
@@ -153,7 +158,7 @@ def save_checkpoint(
             f"({error_message(error)}): a power cut may lose it; earlier ones were kept. Look at "
             "the disk, then resume."
         ) from error
-    delete_old_checkpoints(run, keep_last)
+    delete_old_checkpoints(run, keep_last)  # only now, when the disk has the new one
     return target
 
 
@@ -277,37 +282,6 @@ def load_base_weights(model: nn.Module, place: Path, base: LoraBase) -> None:
     return load_pretrained_weights(model, place)
 
 
-def load_training_state(
-    folder: Path, parameters: list[nn.Parameter], state_names: list[tuple[str, ...]]
-) -> dict[str, Tensor]:
-    """Load the optimizer and random state of a checkpoint.
-
-    Args:
-        folder: what `checkpoint_folder` returned.
-        parameters: the model's, in the order of the optimizer's numbers.
-        state_names: the names of what the optimizer keeps of each.
-
-    Raises:
-        ValueError: if the file cannot be read, or is not of this model.
-    """
-    path = folder / STATE_FILE
-    headers = read_tensor_headers(path)
-    state = {name: torch.get_rng_state() for name in ("random.batches", "random.cpu")}
-    for name, (shape, _) in headers.items():
-        if name.startswith("random.") and name not in state:  # of an accelerator
-            state[name] = torch.empty(shape, dtype=torch.uint8, device="cpu")
-    for i, (W, parts) in enumerate(zip(parameters, state_names, strict=True)):
-        names = [f"optimizer.{i}.{part}" for part in parts]
-        if not headers.keys() & set(names):  # it is frozen, or there was no step
-            continue
-        for name in names:
-            scalar = name in headers and not headers[name][0]  # a count, whatever W's dtype is
-            like = torch.empty(()) if scalar else W
-            state[name] = torch.empty_like(like, device="cpu")
-    load_tensors(path, state)
-    return state
-
-
 def read_tensor_headers(path: Path) -> dict[str, tuple[list[int], str]]:
     """Return shape and dtype of each tensor in a file.
 
@@ -397,3 +371,97 @@ def load_averaged_weights(model: nn.Module, folders: list[Path]) -> None:
         sums = [a + b for a, b in zip(sums, weights, strict=True)] if sums else weights
     for W, total in zip(model.parameters(), sums, strict=True):
         W.copy_(total / len(folders))
+
+
+# --- Resuming ------------------------------------------------------------------------------------
+
+
+def load_last_checkpoint(
+    out_dir: Path, model: nn.Module, state: TrainerState, *, resume: bool
+) -> dict[str, Tensor]:
+    """Load the last checkpoint of a run into its model and state, if there is one.
+
+    Args:
+        out_dir: the run's folder.
+        model: the run's model.
+        state: the state of a run that begins, with its settings and its data's fingerprints.
+        resume: whether a checkpoint is to be resumed; else it is in the way.
+
+    Returns:
+        The tensors of optimizer and random numbers; empty if there is no checkpoint.
+
+    Raises:
+        ValueError: if there is a checkpoint but no wish to resume, or if it is damaged or of
+            another run. Model, state and folder are unchanged then.
+    """
+    if not find_checkpoints(out_dir):
+        return {}
+    folder = checkpoint_folder(out_dir)
+    if not resume:
+        raise ValueError(
+            f"{out_dir} holds a run already ({folder.name}): pass resume=True to "
+            "resume it, or choose another folder."
+        )
+    verify_checkpoint_checksums(folder)
+    spec = load_validated(ModelSpec, folder / "config.json")
+    mine, saved = make_model_spec(model), load_trainer_state(folder)
+    if saved is None:
+        raise ValueError(f"{folder} has no training run that can be resumed.")
+    evaluated = saved.eval_history[-1].step if saved.eval_history else 0
+    if len(saved.losses) != saved.step - evaluated:
+        raise ValueError(
+            f"{folder / 'training.json'} is damaged: step {saved.step} with "
+            f"{len(saved.losses)} losses since the evaluation at step {evaluated}."
+        )
+    try:
+        if spec.model != mine["model"]:
+            raise ValueError(f"its model is a {spec.model}, not a {mine['model']}")
+        before = spec.config
+        if isinstance(before, dict):  # an older version may lack settings that there are now
+            before = mine.get("defaults", {}) | before
+        check_settings_unchanged("model.config", before, mine["config"])
+        check_settings_unchanged("config", saved.config.to_dict(), state.config.to_dict())
+        check_settings_unchanged("data", saved.data, state.data)
+    except ValueError as error:
+        raise ValueError(
+            f"The run in {out_dir} is another one: {error}. Resume it as it was, or choose "
+            "another folder."
+        ) from None
+    saved.check_steps(state.config.steps, out_dir)
+    groups = split_parameters(model, state.config)
+    tensors = load_training_state(folder, groups.in_checkpoint_order(), groups.state_names())
+    load_weights(model, folder)  # behind all refusals, which leave the model as it was
+    delete_old_checkpoints(out_dir, state.config.keep_last)  # a killed run leaves one more
+    state.step, state.losses, state.eval_history = saved.step, saved.losses, saved.eval_history
+    return tensors
+
+
+def load_training_state(
+    folder: Path, parameters: list[nn.Parameter], state_names: list[tuple[str, ...]]
+) -> dict[str, Tensor]:
+    """Load the optimizer and random state of a checkpoint.
+
+    Args:
+        folder: what `checkpoint_folder` returned.
+        parameters: the model's, in the order of the optimizer's numbers.
+        state_names: the names of what the optimizer keeps of each.
+
+    Raises:
+        ValueError: if the file cannot be read, or is not of this model.
+    """
+    path = folder / STATE_FILE
+    headers = read_tensor_headers(path)
+    state = {name: torch.get_rng_state() for name in ("random.batches", "random.cpu")}
+    for name, (shape, _) in headers.items():
+        if name.startswith("random.") and name not in state:  # of an accelerator
+            state[name] = torch.empty(shape, dtype=torch.uint8, device="cpu")
+    for i, (W, parts) in enumerate(zip(parameters, state_names, strict=True)):
+        names = [f"optimizer.{i}.{part}" for part in parts]
+        if not headers.keys() & set(names):  # it is frozen, or there was no step
+            continue
+        for name in names:
+            scalar = name in headers and not headers[name][0]  # a count, whatever W's dtype is
+            like = torch.empty(()) if scalar else W
+            state[name] = torch.empty_like(like, device="cpu")
+    load_tensors(path, state)
+    return state

@@ -181,13 +181,6 @@ class DDPStrategy(Strategy):
 
     # Weights, optimizer and random numbers.
 
-    def copy_weights_into(self, model: nn.Module) -> None:
-        """Do nothing: the replica and the model have the same weights in memory."""
-
-    def gather_tensor(self, value: Tensor) -> Tensor:
-        """Return the tensor, of which each process has a copy."""
-        return value
-
     def broadcast_tensor(self, value: Tensor, weight: Tensor) -> Tensor:
         """Return rank 0's tensor, as this process stores it with the weight."""
         value = value.to(self.device)

@@ -8,11 +8,12 @@ from torch import nn
 
 from slp_transformer._internal.eval_mode import eval_mode
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.data.batches import Batch, TokenData, as_data_source
+from slp_transformer.data.batches import Batch, DataSource, TokenData, as_data_source
 from slp_transformer.loss import IGNORE_INDEX, next_token_loss
-from slp_transformer.training.devices import cpu_default_device
+from slp_transformer.training.devices import autocast, cpu_default_device
 from slp_transformer.training.metrics import METRICS
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy
+from slp_transformer.training.train_config import TrainConfig
 
 Loss = Callable[..., Tensor]
 """Sums the loss over a batch's targets, as `summed_token_loss` does."""
@@ -127,3 +128,35 @@ def iter_eval_batches(data: TokenData, N: int | None, batch_size: int) -> Iterat
         if batch is None:
             return
         yield batch
+
+
+@torch.no_grad()
+def try_one_sequence(
+    model: nn.Module, data: DataSource, measure: Measure, config: TrainConfig, strategy: Strategy
+) -> None:
+    """Let a model compute one sequence of the validation data, which changes nothing.
+
+    Raises:
+        ValueError: if no parameter can be trained, or of the model, for example because a window is
+            longer than its context.
+    """
+    if not any(W.requires_grad for W in model.parameters()):
+        raise ValueError("No parameter of the model requires a gradient: none can be trained.")
+    batch = next(
+        iter_eval_batches(data, None, strategy.world_size), None
+    )  # a sequence for each process
+    if batch is not None:
+        with eval_mode(model), autocast(config, strategy.device):
+            measure(model, strategy.shard(batch).to(strategy.device))
+
+
+def has_idle_parameters(model: nn.Module, data: DataSource, loss: Loss) -> bool:
+    """Tell if some parameters have no part in the loss, by one sequence of the validation data."""
+    batch = next(iter_eval_batches(data, None, 1), None)
+    if batch is None:
+        return False
+    with torch.random.fork_rng():  # dropout must not move the run's own random numbers
+        loss(model, batch.to(next(model.parameters()).device)).backward()
+    idle = any(W.requires_grad and W.grad is None for W in model.parameters())
+    model.zero_grad()
+    return idle

@@ -12,7 +12,7 @@ from slp_transformer._internal.shape_types import Tensor
 @contextlib.contextmanager
 def preserve_rng_state(seed: int, device: torch.device) -> Iterator[None]:
     """Seed the global random numbers; afterwards the caller's continue where they were."""
-    before = get_rng_state(torch.default_generator, device)
+    before = get_rng_state(torch.default_generator, device)  # which dropout draws from
     torch.manual_seed(seed)
     try:
         yield

@@ -1,11 +1,10 @@
-"""What the processes of a run share, and how: the interface, and a process of its own.
+"""How the processes of a run share its work, beginning with the one that trains alone.
 
 However many processes train a model, they take the same steps as a single one: they draw the same
 batches, and their gradients are added up. `slp_transformer.training.distributed` has several.
 """
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -23,8 +22,8 @@ from slp_transformer.training.parallel import PARALLEL
 from slp_transformer.training.train_config import TrainConfig
 
 
-class Strategy(ABC):
-    """How the processes of a run share its work; within its context they are connected.
+class Strategy:
+    """A process that trains alone; `DDPStrategy` and `FSDPStrategy` share the work among several.
 
     Attributes:
         device: the device of this process.
@@ -38,11 +37,10 @@ class Strategy(ABC):
         self.rank: int = rank
         self.world_size: int = world_size
 
-    @abstractmethod
     def __enter__(self) -> "Strategy":
         """Connect to the other processes."""
+        return self
 
-    @abstractmethod
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         """End the run, well or not."""
 
@@ -53,7 +51,6 @@ class Strategy(ABC):
 
     # Computing.
 
-    @abstractmethod
     def wrap(self, model: nn.Module, has_idle_parameters: Callable[[nn.Module], bool]) -> nn.Module:
         """Return the model to train, on the device, with rank 0's weights.
 
@@ -61,6 +58,7 @@ class Strategy(ABC):
             model: the model.
             has_idle_parameters: tells whether the loss depends on fewer than all of its parameters.
         """
+        return model.to(self.device)
 
     def shard(self, batch: Batch) -> Batch:
         """Return this process's share of a batch, of the same size in each process."""
@@ -73,22 +71,23 @@ class Strategy(ABC):
         """
         parts = self.shard(batch).split(size)
         for part in parts:
+            # Gradients of one micro-batch are as large as those of all: they are sent once.
             with self.gradient_sync(part is parts[-1]):
                 yield part
 
-    @abstractmethod
     def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
         """Return a context in which gradients are synchronized, or accumulated for later."""
+        return nullcontext()
 
-    @abstractmethod
     def all_reduce(self, value: Tensor) -> Tensor:
         """Return the sum over all processes, which is the same in each."""
+        return value
 
     # Weights, optimizer and random numbers.
 
-    @abstractmethod
     def copy_weights_into(self, model: nn.Module) -> None:
         """Copy the current weights into the model that was wrapped, in place."""
+        # Nothing to do where the wrapped model has the same weights in memory, as alone and in DDP.
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
         """Return the optimizer's tensors, named as in "optimizer.0.step"; rank 0 needs them."""
@@ -98,9 +97,9 @@ class Strategy(ABC):
                 state[f"optimizer.{i}.{name}"] = self.gather_tensor(value)
         return state
 
-    @abstractmethod
     def gather_tensor(self, value: Tensor) -> Tensor:
         """Return a tensor as a single process has it; only rank 0 needs it."""
+        return value
 
     def load_optimizer(self, optimizer: torch.optim.Optimizer, state: dict[str, Tensor]) -> None:
         """Load what `optimizer_state` returned, which rank 0 has, one tensor at a time."""
@@ -116,29 +115,28 @@ class Strategy(ABC):
         groups = optimizer.state_dict()["param_groups"]  # the settings decide, not the file
         optimizer.load_state_dict({"state": entries, "param_groups": groups})
 
-    @abstractmethod
     def broadcast_tensor(self, value: Tensor, weight: Tensor) -> Tensor:
         """Return rank 0's tensor, as this process stores it with the weight."""
+        return value
 
-    @abstractmethod
     def seed_dropout(self, seed: int, step: int) -> None:
         """Make dropout draw the same in a step whether or not the run was resumed before it."""
+        # Alone, the random numbers just go on: a checkpoint holds where they were.
 
     # Coordination.
 
-    @abstractmethod
     def broadcast_object(self, value: Any) -> Any:
         """Return the value of rank 0."""
+        return value
 
-    @abstractmethod
     def run_on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call a function in rank 0 only; if it fails there, it fails everywhere.
 
         Returns:
             What it returned there; None elsewhere.
         """
+        return function(*args, **kwargs)
 
-    @abstractmethod
     def check_equal_in_all_processes(self, **values: Any) -> None:
         """Refuse processes that were given different values.
 
@@ -146,68 +144,12 @@ class Strategy(ABC):
             ValueError: in every process, naming a difference.
         """
 
-    @abstractmethod
     def should_stop(self, requested: bool) -> bool:
         """Return whether to stop after this step, given whether this process was asked to."""
-
-
-class SingleProcess(Strategy):
-    """A process that trains alone."""
-
-    def __init__(self, device: torch.device):
-        """Use a device."""
-        super().__init__(device)
-
-    def __enter__(self) -> "SingleProcess":
-        """Do nothing: there is nobody to connect to."""
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        """Do nothing."""
-
-    def wrap(self, model: nn.Module, has_idle_parameters: Callable[[nn.Module], bool]) -> nn.Module:
-        """Return the model itself, moved to the device."""
-        return model.to(self.device)
-
-    def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
-        """Return a context that changes nothing."""
-        return nullcontext()
-
-    def all_reduce(self, value: Tensor) -> Tensor:
-        """Return the value."""
-        return value
-
-    def copy_weights_into(self, model: nn.Module) -> None:
-        """Do nothing: the model itself was trained."""
-
-    def gather_tensor(self, value: Tensor) -> Tensor:
-        """Return the tensor."""
-        return value
-
-    def broadcast_tensor(self, value: Tensor, weight: Tensor) -> Tensor:
-        """Return the tensor."""
-        return value
-
-    def seed_dropout(self, seed: int, step: int) -> None:
-        """Do nothing: the random numbers go on, and a checkpoint holds where they were."""
-
-    def broadcast_object(self, value: Any) -> Any:
-        """Return the value."""
-        return value
-
-    def run_on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
-        """Call the function."""
-        return function(*args, **kwargs)
-
-    def check_equal_in_all_processes(self, **values: Any) -> None:
-        """Do nothing: there is no other process."""
-
-    def should_stop(self, requested: bool) -> bool:
-        """Return whether it was asked to."""
         return requested
 
 
-SINGLE_PROCESS = SingleProcess(torch.device("cpu"))
+SINGLE_PROCESS = Strategy(torch.device("cpu"))
 
 
 def make_strategy(config: TrainConfig, out_dir: Path | None = None) -> Strategy:
@@ -223,7 +165,7 @@ def make_strategy(config: TrainConfig, out_dir: Path | None = None) -> Strategy:
     initialized = dist.is_available() and dist.is_initialized()
     world_size = dist.get_world_size() if initialized else int(os.environ.get("WORLD_SIZE", "1"))
     if world_size == 1:
-        return SingleProcess(pick_device(config.device))
+        return Strategy(pick_device(config.device))
     rank = dist.get_rank() if initialized else int(os.environ.get("RANK", "0"))
     device = device_for_rank(config.device, int(os.environ.get("LOCAL_RANK", "0")))
     kind: type = resolve_name(PARALLEL[config.parallel].strategy)

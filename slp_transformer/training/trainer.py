@@ -1,6 +1,10 @@
 """The trainer: one loop with teacher forcing for every model and source of data.
 
-`slp_transformer.training.train` is a call of it with the usual callbacks.
+    eval_history = train(model, train_data, val_data, steps=1000, sequence_length=64)
+
+trains and returns the evaluations. With `out_dir="runs/mine"` the run is saved as it goes, and the
+same call with `resume=True` continues it from where it stopped, with the same bits as if it had
+never stopped. `Trainer` does so with a loss, metrics or callbacks of one's own.
 
 Lightning, Accelerate and Hugging Face's Trainer train well. Here the loop is also what is taught,
 and it makes a promise that their documentation does not: after a kill at any moment, a resumed run
@@ -13,8 +17,9 @@ import json
 import logging
 import math
 import time
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +29,19 @@ from torch import nn
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import Batch, DataSource, TokenData, as_data_source, eval_subset
-from slp_transformer.training.checkpoints import make_model_spec, save_checkpoint
+from slp_transformer.training.callbacks import (
+    TENSORBOARD_FOLDER,
+    Callback,
+    CallOnEval,
+    MetricsFileWriter,
+    ProgressBar,
+    TensorBoardWriter,
+)
+from slp_transformer.training.checkpoints import (
+    load_last_checkpoint,
+    make_model_spec,
+    save_checkpoint,
+)
 from slp_transformer.training.devices import (
     DeviceMonitor,
     autocast,
@@ -36,13 +53,14 @@ from slp_transformer.training.devices import (
 from slp_transformer.training.evaluation import (
     Loss,
     Measure,
+    has_idle_parameters,
     mean_metrics,
     summed_metrics,
     summed_token_loss,
+    try_one_sequence,
 )
 from slp_transformer.training.metrics import format_val_metrics
 from slp_transformer.training.optimizers import make_optimizer
-from slp_transformer.training.resume import load_last_checkpoint
 from slp_transformer.training.rng_state import get_rng_state, preserve_rng_state, restore_rng_state
 from slp_transformer.training.run_folder import (
     EvalRecord,
@@ -51,30 +69,11 @@ from slp_transformer.training.run_folder import (
     delete_old_checkpoints,
 )
 from slp_transformer.training.run_lock import check_same_folder, folder_identity, run_lock
-from slp_transformer.training.step import has_idle_parameters, training_step, try_one_sequence
+from slp_transformer.training.step import training_step
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
 LOG = logging.getLogger("slp_transformer")
-
-
-class Callback:
-    """Hooks that the trainer calls; each does nothing unless it is overridden."""
-
-    def on_fit_start(self, trainer: "Trainer") -> None:
-        """Run before the first step, or the first one after resuming."""
-
-    def on_log(self, trainer: "Trainer", text: str) -> None:
-        """Run for each line of the log, such as the results of an evaluation."""
-
-    def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
-        """Run after each training step; reading the loss waits for the device."""
-
-    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
-        """Run after each evaluation and its checkpoint; an exception ends the run."""
-
-    def on_fit_end(self, trainer: "Trainer") -> None:
-        """Run at the end, also after an error."""
 
 
 class Trainer:
@@ -149,6 +148,7 @@ class Trainer:
         self.tokenizer: Any = tokenizer
         self.lora_base: LoraBase | None = lora_base
         self.callbacks: tuple[Callback, ...] = tuple(callbacks)
+        # Of batches alone: which ones are drawn does not depend on how often dropout draws.
         self.generator: torch.Generator = torch.Generator().manual_seed(config.seed)
         self.state: TrainerState = TrainerState(0, config, json.loads(json.dumps(data)), [], [])
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
@@ -200,7 +200,9 @@ class Trainer:
             if self.out_dir is not None:
                 self.strategy.run_on_rank_zero(stack.enter_context, run_lock(self.out_dir))
                 self.folder_id = folder_identity(self.out_dir)
+                # Deferred to the end of a step, to save it. Without a folder Ctrl-C ends at once.
                 stack.enter_context(self.signals)
+            # Processes of different models or data would wait for each other for ever, or go wrong.
             spec, settings = make_model_spec(self.model), self.config.to_dict()
             self.strategy.check_equal_in_all_processes(
                 model=spec, config=settings, data=self.state.data
@@ -208,6 +210,7 @@ class Trainer:
             self.restore(resume)
             self.monitor = DeviceMonitor(self.model, self.config, device, self.strategy.world_size)
             try:
+                # Behind `restore`: callbacks go on from the evaluations that there were.
                 self.strategy.run_on_rank_zero(self.notify, "on_fit_start")
                 self.log_start()
                 if self.state.step == 0:
@@ -223,22 +226,25 @@ class Trainer:
                     self.signals.signal_number,
                 ) from None
             finally:
-                self.notify("on_fit_end")
+                self.notify("on_fit_end")  # not through the strategy: the others may be gone
                 self.model.to(home).eval()
         return self.state.eval_history
 
     def run_steps(self) -> None:
         """Train and evaluate until the run is finished."""
         self.module.train()
-        if hasattr(self.train_data, "seek"):
+        if hasattr(self.train_data, "seek"):  # its place follows from the step, not the generator
             self.train_data.seek(self.state.step)
         self.start_clock()
         while True:
+            # Before a step, not after it: a run that was stopped between the two makes up for it.
             if self.state.is_eval_due(self.eval_interval):
                 self.evaluate_and_save()
             if self.state.is_finished():
                 return
             self.strategy.seed_dropout(self.config.seed, self.state.step)
+            # Every process draws the whole batch and takes its share of it: their generators stay
+            # alike without a word, and the batch is that of a single process.
             with cpu_default_device():
                 batch = self.train_data.draw(self.rows_per_step, self.generator)
             loss = training_step(
@@ -257,6 +263,7 @@ class Trainer:
                 self.pending_losses.append(loss)
             self.state.step += 1
             self.tokens += batch.num_targets
+            # Not by `run_on_rank_zero`: processes would wait for each other in each step.
             self.notify("on_step", loss, batch.num_targets)
             self.raise_if_interrupted()
 
@@ -292,6 +299,8 @@ class Trainer:
         means = self.evaluate(self.val_subset)
         record = EvalRecord(self.state.step, train_loss, means.pop("loss"), val_metrics=means)
         history = [*self.state.eval_history, record]
+        # In place of the old state only when all is measured: what is stopped meanwhile is saved
+        # as before this evaluation, and a resumed run begins with it.
         state = replace(self.state, eval_history=history, losses=[])
         if state.is_finished() and self.val_subset is not self.val_data:
             # All of the data may take long. Should the process be killed meanwhile, no step is
@@ -303,8 +312,9 @@ class Trainer:
         self.state = state
         self.save()
         self.log_eval(record)
+        # Behind the checkpoint, which an exception of a callback cannot take away.
         self.strategy.run_on_rank_zero(self.notify, "on_eval", record)
-        self.start_clock()
+        self.start_clock()  # anew: neither evaluations nor callbacks count as training
 
     def start_clock(self) -> None:
         """Measure time and tokens of the steps from now on."""
@@ -355,6 +365,7 @@ class Trainer:
         self.strategy.copy_weights_into(self.model)
         if self.out_dir is None:
             return
+        # Before it is written: a checkpoint of NaN could push out the last sound one.
         finite = torch.stack([torch.isfinite(W).all() for W in self.model.parameters()]).all()
         self.check_finite("A weight", self.strategy.broadcast_object(bool(finite)))
         self.sync_losses()
@@ -366,6 +377,7 @@ class Trainer:
             self.state.step,
             self.model,
             training=asdict(self.state),
+            # Gathered by all processes, as arguments of what rank 0 alone then does: write.
             state=self.strategy.optimizer_state(self.optimizer) | random,
             tokenizer=self.tokenizer,
             lora_base=self.lora_base,
@@ -391,11 +403,13 @@ class Trainer:
             there = self.strategy.run_on_rank_zero(
                 load_last_checkpoint, self.out_dir, self.model, state, resume=resume
             )
-            saved = there or {}  # None but in rank 0
+            saved = there or {}  # None but in rank 0, which alone looks into the folder
         random = {name: saved.pop(name) for name in list(saved) if name.startswith("random.")}
         progress = state.step, state.eval_history, state.losses, random
         progress = self.strategy.broadcast_object(progress)
         state.step, state.eval_history, state.losses, random = progress
+        # Wrapped once the weights are loaded, which rank 0 hands to the others; the optimizer comes
+        # after that, for FSDP has replaced the parameters by its shards.
         module = self.strategy.wrap(
             self.model, lambda model: has_idle_parameters(model, self.val_data, self.loss)
         )
@@ -448,3 +462,65 @@ class Trainer:
             speed_text = format_speed(speed) + self.monitor.summary(speed)
             parts += [speed_text, f"eta {format_duration(left)}"]
         self.log(" | ".join(parts))
+
+
+def train(
+    model: nn.Module,
+    train_data: TokenData,
+    val_data: TokenData,
+    config: TrainConfig | None = None,
+    *,
+    out_dir: str | Path | None = None,
+    resume: bool = False,
+    tokenizer: Any = None,
+    progress: bool | None = None,
+    tensorboard: bool = False,
+    report: Callable[[EvalRecord], Any] | None = None,
+    lora_base: LoraBase | None = None,
+    **changes: Any,
+) -> list[EvalRecord]:
+    """Train a model: `Trainer.fit` with the usual callbacks.
+
+    Args:
+        model: a language model for a token stream, an encoder-decoder for `PaddedPairSource`;
+            trained in place and left in evaluation mode.
+        train_data: training data: one row of ids, a file of them, or another source of batches.
+        val_data: validation data, in the same form.
+        config: settings, if they are not in `changes`.
+        out_dir: the run's folder, to resume it or to load its model; None to save nothing.
+        resume: continue the run in the folder, if there is one.
+        tokenizer: the tokenizer as JSON, to be saved with the model.
+        progress: show a bar with loss, speed and time left; if None, when the run is saved.
+        tensorboard: write curves for TensorBoard to the folder; a resumed run goes on with those
+            that it has, if TensorBoard is installed.
+        report: called with each evaluation's record.
+        lora_base: the checkpoint that a model with LoRA starts from, to save A and B alone.
+        changes: settings by name, as in `train(model, train_data, val_data, steps=100)`.
+
+    Returns:
+        The evaluations, those before an interruption included, the last one after the last step.
+
+    Raises:
+        ValueError: as `Trainer.fit`; or if TensorBoard's curves have no folder.
+        ConnectionError, KeyboardInterrupt, Stopped, ImportError: as `Trainer.fit`.
+    """
+    if tensorboard and out_dir is None:
+        raise ValueError("TensorBoard's curves are saved with the run: give out_dir.")
+    saved = out_dir is not None
+    if resume and out_dir is not None and find_spec("tensorboard"):
+        tensorboard |= (Path(out_dir) / TENSORBOARD_FOLDER).is_dir()
+    callbacks: list[Callback] = [ProgressBar()] if (saved if progress is None else progress) else []
+    callbacks += [MetricsFileWriter()] if saved else []
+    callbacks += [TensorBoardWriter()] if tensorboard else []
+    callbacks += [CallOnEval(report)] if report else []
+    trainer = Trainer(
+        model,
+        train_data,
+        val_data,
+        TrainConfig(**(config.to_dict() if config else {}) | changes),
+        out_dir=out_dir,
+        tokenizer=tokenizer,
+        lora_base=lora_base,
+        callbacks=callbacks,
+    )
+    return trainer.fit(resume=resume)

@@ -122,7 +122,10 @@ PLUGIN = Plugin(
         "hello": hello, "train": hello, "tab": hello,
         "gone": Command("no_such_module:Gone", "no_such_module:execute", ("gone", "is gone")),
     },
-    tasks={"text": TaskEntry("others:Nothing", ("train text", "another"))},
+    tasks={
+        "text": TaskEntry("others:Nothing", ("train text", "another")),
+        "alone": TaskEntry("others:Nothing", ("train alone", "is gone too")),
+    },
     checks=("others_checks", "no_such_checks"),
     presets="no_such_package",
 )
@@ -132,8 +135,6 @@ ENTRIES = """
 others = others:PLUGIN
 broken = broken:PLUGIN
 wrong = others:Hello
-[slp_transformer.tasks]
-alone = others:Nothing
 """
 
 
@@ -155,7 +156,7 @@ def test_a_plug_in_of_another_package_adds_what_has_no_name_yet_and_a_broken_one
         'Two plug-ins have tasks named "text": that of this package is taken, and that of the plug',
     ):
         assert usage.count(sentence) == 1 and not any(sentence in text for text in said), sentence
-    assert re.search(r"hello +greets\n", usage) and "a task of others" in usage and "tab " in usage
+    assert re.search(r"hello +greets\n", usage) and "is gone too" in usage and "tab " in usage
     assert said[0].endswith("hello\n0") and "--loud is too loud." in said[1] and said[1][-1] == "2"
     assert "There is no option --lound: did you mean --loud?" in said[2]
     assert "in capitals" in said[3] and "a file, a folder of .txt" in said[4]

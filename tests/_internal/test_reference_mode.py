@@ -1,14 +1,22 @@
 """The faster ways: switched off, every number is the same to rounding."""
 
 import importlib.util
+from contextlib import nullcontext
 
 import pytest
 import torch
 from comparing import assert_same
 
-from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
+from slp_transformer import (
+    EncoderDecoder,
+    LayerNorm,
+    TransformerConfig,
+    TransformerLM,
+    padding_mask,
+)
 from slp_transformer._internal.reference_mode import fast_paths_enabled, reference_mode
 from slp_transformer.loss import next_token_loss
+from slp_transformer.modern import RMSNorm
 
 CONFIG = TransformerConfig(23, 17, 15, 3, 2, source_vocab_size=19)
 
@@ -48,3 +56,21 @@ def test_an_environment_variable_switches_them_off(value, enabled, monkeypatch):
     another = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(another)
     assert another.fast_paths_enabled() is enabled
+
+
+@pytest.mark.parametrize("norm", [LayerNorm(24), RMSNorm(24)])
+def test_a_norm_s_equation_is_what_its_kernel_computes(norm):
+    X = torch.randn(5, 24)
+    kernel = norm(X)
+    with reference_mode():
+        torch.testing.assert_close(norm(X), kernel)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("norm", [LayerNorm(24), RMSNorm(24)])
+@pytest.mark.parametrize("plain", [False, True])
+def test_rows_of_one_number_are_refused_and_not_broadcast(norm, plain):
+    with reference_mode() if plain else nullcontext():
+        for shape in ((5, 1), (5, 23), ()):
+            with pytest.raises(ValueError, match=r"X has shape .*must be \[... × 24\]"):
+                norm(torch.randn(shape))

@@ -76,7 +76,7 @@ def served(tmp_path):
     (tmp_path / "index.html").write_text(page, encoding="utf-8")
     shutil.copytree(ASSETS, tmp_path / "alphatab")
     (tmp_path / "model").mkdir()
-    for name in ("tab.js", "text_tab.js", "engine.js"):
+    for name in ("tab.js", "text_tab.js", "refusals.js"):
         shutil.copy(ASSETS.parent / "model" / name, tmp_path / "model")
     constants = model_pages.constants.as_module()
     (tmp_path / "model" / "constants.js").write_text(constants, encoding="utf-8")

@@ -18,7 +18,7 @@ def imported():
 def test_scripts_import_all_constants_and_no_others():
     used = imported()
     assert set().union(*used.values()) == set(constants.constants())
-    assert {"engine.js", "fingering.js", "hand.js", "midi.js", "tab.js"} <= {
+    assert {"checkpoint.js", "fingering.js", "hand.js", "midi.js", "tab.js"} <= {
         name for name, some in used.items() if some
     }
 

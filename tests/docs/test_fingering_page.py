@@ -611,7 +611,7 @@ def test_bytes_at_random_end_in_a_sentence(shared):
         """async (files) => {
           const from = (name) => import(`/assets/model/${name}.js`);
           const { readMidi, partsOf, intoBars, pitchesAsTex } = await from("midi");
-          const { Refusal } = await from("engine"), wrong = [];
+          const { Refusal } = await from("refusals"), wrong = [];
           for (const content of files) {
             try {
               const midi = readMidi(Uint8Array.from(atob(content), (c) => c.charCodeAt(0)), 999);

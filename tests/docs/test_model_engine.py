@@ -14,7 +14,7 @@ from sampled import mostly_slow
 
 from slp_guitar.tab_tokenizer import TabTokenizer
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
-from slp_transformer._internal.model_choices import ACTIVATIONS
+from slp_transformer._internal.parts import ACTIVATION_NAMES as ACTIVATIONS
 from slp_transformer.data.text_tokenizer import TextTokenizer, byte_by_character
 from slp_transformer.generation import generate
 from slp_transformer.hooks import HookedModule

@@ -8,6 +8,7 @@ from base64 import b64encode
 from contextlib import contextmanager
 from hashlib import sha256
 
+import live_server
 import pytest
 import serving
 
@@ -141,7 +142,7 @@ def test_only_the_last_pages_are_kept(server, monkeypatch):
 
 
 def test_files_that_are_new_gone_or_written_are_noticed(tmp_path):
-    watcher = serving.Watcher()
+    watcher = live_server.Watcher()
     one, two = tmp_path / "one.py", tmp_path / "inner" / "two.py"
     one.write_text("1", encoding="utf-8")
     watcher.watch(tmp_path)
@@ -161,7 +162,7 @@ def test_files_that_are_new_gone_or_written_are_noticed(tmp_path):
 
 def test_the_loop_hands_on_changes_and_ends(folder, tmp_path):
     seen, wake = [], threading.Event()
-    ours = serving.LiveServer(
+    ours = live_server.LiveServer(
         serving.PageServer(("127.0.0.1", 0), folder), lambda changed: seen.append(changed), wake
     )
     ours.watch(str(folder))

@@ -112,7 +112,8 @@ def modules(browser):
         opened.evaluate(
             """async () => {
               const from = (name) => import(`/assets/model/${name}.js`);
-              Object.assign(window, await from("engine"), await from("tab"), await from("writer"));
+              for (const name of ["engine", "checkpoint", "sampling", "tokenizer", "tab", "writer"])
+                Object.assign(window, await from(name));
             }"""
         )
         yield opened

@@ -274,17 +274,3 @@ def test_logits_that_are_no_numbers_are_refused(how):
         model.embedding.tokens.E[3] = torch.nan
     with pytest.raises(ValueError, match="not numbers"):
         generate(model, [[1, 2]], 4, **how)
-
-
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("attention_mask", "prompts of different lengths need no padding"),
-        ("do_sample", "temperature=0 takes the most probable token"),
-        ("max_length", "give max_new_tokens"),
-        ("num_return_sequences", "give the prompt several times"),
-    ],
-)
-def test_what_hugging_face_calls_an_argument_is_answered(name, hint, unchecked):
-    with pytest.raises(TypeError, match=f"generate has no argument {name}: {hint}"):
-        generate(make(), [[3]], **{name: 1})

@@ -24,6 +24,10 @@ class TextEncoder {
 """
 
 
+ENGINE = ("refusals.js", "engine.js", "sampling.js", "tokenizer.js", "checkpoint.js")
+"""The scripts that compute with a model and read it, each after those that it imports."""
+
+
 @cache
 def script(name):
     """Return a script of the site; the one of constants is made, as a build makes it."""
@@ -31,11 +35,11 @@ def script(name):
     return constants.as_module() if made else (FOLDER / name).read_text("utf-8")
 
 
-def as_module(name):
-    """Return a script that imports constants alone as an expression: an object of its exports."""
-    code = script(name)
-    code = re.sub(r'^import \{[^}]*\} from "\./constants\.js";', "", code, flags=re.MULTILINE)
-    return as_expression(code, script("constants.js") if name != "constants.js" else "")
+def as_module(*names):
+    """Return scripts, each after those that it imports, as an expression: their exports."""
+    code = "\n".join(map(script, names))
+    code = re.sub(r'^import \{[^}]*\} from "\./\w+\.js";', "", code, flags=re.MULTILINE)
+    return as_expression(code, script("constants.js") if names != ("constants.js",) else "")
 
 
 def as_expression(code, before=""):
@@ -48,11 +52,11 @@ def as_expression(code, before=""):
 class Racer:
     """V8 without a browser."""
 
-    def __init__(self, name="engine.js"):
+    def __init__(self, *names):
         from py_mini_racer import MiniRacer
 
         self.engine = MiniRacer()
-        self.engine.eval(f"{SHIM} const M = {as_module(name)};")
+        self.engine.eval(f"{SHIM} const M = {as_module(*(names or ENGINE))};")
 
     def run(self, function, given=None):
         """Return what a JavaScript function of the module M and JSON returns."""
@@ -71,7 +75,11 @@ class Chromium:
         self.page = self.context.new_page()
         self.page.route("**/*", self._answer)
         self.page.goto("http://engine.test/")
-        self.page.evaluate("async () => { window.M = await import('/engine.js') }")
+        self.page.evaluate(
+            "async (names) => { const all = names.map((name) => import(`/${name}`));"
+            " window.M = Object.assign({}, ...await Promise.all(all)); }",
+            ENGINE,
+        )
 
     def _answer(self, route):
         if (name := route.request.url.rpartition("/")[2]).endswith(".js"):

@@ -276,7 +276,8 @@ def test_blocks_whose_projections_start_at_zero_start_as_the_identity_and_learn(
     model(ids).square().sum().backward()
     for block in model.stack.blocks:
         for sublayer in block.sublayers():
-            assert not sublayer.output_matrix.any() and sublayer.output_matrix.grad.any()
+            output = sublayer.matrices[-1]
+            assert not output.any() and output.grad.any()
     assert ModernLM(ModernConfig(**SMALL, key_dim=4)).stack.blocks[0].attention.W_O.any()
 
 

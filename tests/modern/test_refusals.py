@@ -202,9 +202,31 @@ def test_a_map_of_characters_that_was_cut_short_makes_no_panic(table, sound, tmp
         },
     }
     (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
-    with contextlib.nullcontext() if sound else pytest.raises(ValueError, match="charsmap"):
+    said = "charsmap|tokenizer cannot encode this text: its tokenizer.json is damaged \\(index out"
+    with contextlib.nullcontext() if sound else pytest.raises(ValueError, match=said) as told:
         assert load_tokenizer(tmp_path, config).encode("a") == [0]
+    assert sound or "\n" not in str(told.value)
     assert "panicked" not in capfd.readouterr().err
+
+
+def test_a_template_with_a_token_that_has_no_ids_is_a_sentence_at_its_first_text():
+    single = [
+        {"SpecialToken": {"id": "<s>", "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+    ]
+    template = {"type": "TemplateProcessing", "single": single, "pair": single}
+    content = {
+        "version": "1.0",
+        "added_tokens": [],
+        "model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "b"},
+        "post_processor": template | {"special_tokens": {}},
+    }
+    tokenizer = make_tokenizer(content, "a file", None, (), {})
+    said = "The tokenizer cannot encode this text: its tokenizer.json is damaged \\(.*\\)\\.$"
+    for _ in range(2):  # the process that panicked still answers
+        with pytest.raises(ValueError, match=said):
+            tokenizer.encode("a", whole=True)
+        assert tokenizer.encode("a") == [0]
 
 
 @pytest.mark.parametrize(

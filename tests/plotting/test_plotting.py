@@ -11,7 +11,11 @@ import torch
 
 from slp_transformer import plotting
 from slp_transformer.attention import attention
+from slp_transformer.block import forward_post_norm, forward_pre_norm
+from slp_transformer.cache import LayerCache
+from slp_transformer.hooks import HookedModule
 from slp_transformer.masks import causal_mask
+from slp_transformer.modern.norm_orders import forward_output_norm, forward_parallel
 from slp_transformer.multi_head import MultiHeadAttention
 
 INF = float("inf")
@@ -21,29 +25,66 @@ def texts(picture):
     return re.findall(r"<text[^>]*>([^<]*)</text>", picture.svg())
 
 
-def without_docstrings(tree):
+def without_docstrings_and_types(tree):
     for node in ast.walk(tree):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
             node.body = node.body[1:]
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+            node.decorator_list = [d for d in node.decorator_list if "explain" not in ast.dump(d)]
+        if isinstance(node, ast.arg):
+            node.annotation = None
     return ast.dump(tree)
 
 
-@pytest.mark.parametrize("thing", [causal_mask, MultiHeadAttention, MultiHeadAttention.forward])
-def test_source_is_the_package_s_own_less_its_docstrings(thing):
+@pytest.mark.parametrize(
+    "thing", [causal_mask, MultiHeadAttention, MultiHeadAttention.forward, HookedModule]
+)
+def test_source_is_the_package_s_own_less_docstrings_and_types_of_signatures(thing):
     shown = plotting.show_source(thing)
     whole = textwrap.dedent(inspect.getsource(thing))
-    assert ast.dump(ast.parse(shown.code)) == without_docstrings(ast.parse(whole))
+    assert ast.dump(ast.parse(shown.code)) == without_docstrings_and_types(ast.parse(whole))
     assert '"""' not in str(shown)
 
 
+def test_a_signature_takes_as_few_lines_as_a_page_has_room_for():
+    def head(self, *rows: int, name: str = "it", **rest: float) -> None:
+        self.rows = rows, name, rest
+
+    shown = str(plotting.show_source(head)).splitlines()
+    assert shown[0] == 'def head(self, *rows, name="it", **rest):' and len(shown) == 2
+    forward = str(plotting.show_source(MultiHeadAttention.forward)).splitlines()
+    assert forward[0].startswith("def forward(self, X, mask=None, *, causal=False")
+    assert forward[1] == "            return_weights=False, cache=None):"
+    assert max(map(len, forward[:2])) < 80
+
+
+@pytest.mark.parametrize(
+    ("thing", "most"),
+    [
+        (attention, 6),
+        (MultiHeadAttention.forward, 10),
+        (forward_pre_norm, 12),
+        (forward_post_norm, 12),
+        (forward_output_norm, 12),
+        (forward_parallel, 12),
+    ],
+)
+def test_an_equation_is_seen_at_a_glance(thing, most):
+    assert len(str(plotting.show_source(thing)).splitlines()) <= most
+
+
 def test_of_a_long_function_only_what_is_taught_is_shown():
-    code = str(plotting.show_source(attention, only=["scores", "alpha = m", "return"]))
-    body = inspect.getsource(attention)
+    picked = ["self.K[", "self.V[", "return"]
+    code = str(plotting.show_source(LayerCache.update, only=picked))
+    body = inspect.getsource(LayerCache.update)
     lines = code.splitlines()
-    assert lines[0] == "def attention(…):" and lines[-1] == "    return alpha @ V, alpha"
-    assert [line for line in lines[1:] if line not in body] == [lines[1], lines[3], lines[5]]
-    assert {lines[1].strip(), lines[3].strip(), lines[5].strip()} == {"# …"}
+    assert lines[0] == "def update(self, K, V):" and lines[-1].startswith("    return self.K[")
+    assert [line for line in lines[1:] if line not in body] == [lines[1], lines[4]]
+    assert {lines[1].strip(), lines[4].strip()} == {"# …"}
     assert str(plotting.show_source(causal_mask, only=["M ="])).endswith("\n    # …")
+    long = str(plotting.show_source(MultiHeadAttention.forward, only=["A ="])).splitlines()
+    assert long[0] == "def forward(…):" and long[2] == "    A = join_heads(head) @ self.W_O"
     with pytest.raises(ValueError, match=r"begins with \['Z ='\]"):
         plotting.show_source(attention, only=["scores", "Z ="])
 

@@ -12,7 +12,7 @@ from tiny_training import STREAM, language_model, same, stop_at
 
 from slp_transformer._internal.choices import Choices
 from slp_transformer.cli.parsing import parse_command_line
-from slp_transformer.tasks.run_config import load_config
+from slp_transformer.tasks.config_files import load_config
 from slp_transformer.training import train
 from slp_transformer.training.distributed import DDPStrategy
 from slp_transformer.training.optimizers import OPTIMIZERS, Optimizer, ParameterGroups

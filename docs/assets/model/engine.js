@@ -1,26 +1,14 @@
 /* The Transformer of the book in a page: its letters, its order, no library.
    The slug after "Source:" names an equation, as everywhere in slp_transformer; in the site's index
    of equations it has its numbers. A matrix has a token in each row, as X [N×d].
-   At the end: reading what a training run keeps.
 
    A runtime for exported models would bring megabytes, and show none of the matrices between; tests
    hold this equal to PyTorch. */
 
-import {
-  BOOK,
-  END_TOKEN,
-  KEY_NAMES,
-  ROPE_TYPES,
-  SETTINGS,
-  SILENT_TOKENS,
-  TAB_TOKENS,
-  TIME_SIGNATURES,
-  TOKEN_TYPES,
-  TUNINGS,
-  UNKNOWN_TOKENS,
-} from "./constants.js";
+import { Refusal } from "./refusals.js";
 
-/** @import { Config, RopeScaling, Setting } from "./constants.js" */
+/** @import { Config, RopeScaling } from "./constants.js" */
+/** @import { Json } from "./refusals.js" */
 /** @typedef {Float32Array<ArrayBuffer>} Logits u, one for each word. */
 /** @typedef {{ gamma: Tensor, beta: Tensor }} Norm β of the book's alone. */
 /** @typedef {{ W_QKV: Tensor, b_QKV?: Tensor, W_O: Tensor, b_O?: Tensor, norm_Q?: Norm,
@@ -39,19 +27,8 @@ import {
 /** @typedef {{ cache: KVCache | null, scaled: boolean, finalNorm: boolean, start: number,
      block: number | null, sizes: Sizes, point: Point, angles: Float32Array | null,
      mask: Tensor | null }} Pass */
-/** @typedef {{ count?: number, options?: Record<string, number>, stop?: number[],
-     random?: () => number, allowed?: ((ids: number[]) => Iterable<number>) | null }} Writing */
 /** @typedef {{ row?: (model: LanguageModel, i: number) => Float32Array,
      angles?: (model: LanguageModel) => Float32Array }} Positions */
-/** @typedef {{ kind: string, vocabulary: string[], end: number | undefined,
-     encode: (text: string) => number[], decode: (ids: Iterable<number>) => string }} Tokenizer */
-/** @typedef {{ model: LanguageModel, tokenizer: Tokenizer }} Run */
-/** @typedef {any} Json What a file says, before it is checked. */
-/** @typedef {{ max_fret: number, max_position: number, steps_per_quarter_options: number[],
-     styles: string[] }} TabSettings */
-
-/** What a reader is told, in one sentence, when something cannot be used. */
-export class Refusal extends Error {}
 
 // --- Tensors -----------------------------------------------------------------------------------
 
@@ -303,7 +280,7 @@ export function rotate(X, start, thetas) {
 
 /** How the angle of a pair is stretched to a longer context.
    @type {Record<string, (theta: number, scaling: RopeScaling) => number>} */
-const STRETCHES = {
+export const STRETCHES = {
   linear: (theta, { factor }) => theta / factor,
   llama3: (theta, { factor, original_context_length, low_freq_factor, high_freq_factor }) => {
     const turns = (original_context_length * theta) / (2 * Math.PI);
@@ -381,7 +358,7 @@ export function rmsNorm(X, { gamma }, eps) {
 
 /** The norms that a model can have: how each is computed, and what it learns.
    @type {Record<string, { compute: typeof layerNorm, learned: string[] }>} */
-const NORMALIZATIONS = {
+export const NORMALIZATIONS = {
   layer: { compute: layerNorm, learned: ["gamma", "beta"] },
   rms: { compute: rmsNorm, learned: ["gamma"] },
 };
@@ -400,7 +377,7 @@ function erf(x) {
 
 /** What a feedforward layer does to each of its numbers, and whether a gate is multiplied.
    @type {Record<string, { of: (x: number) => number, isGated?: boolean }>} */
-const ACTIVATIONS = {
+export const ACTIVATIONS = {
   relu: { of: (x) => Math.max(0, x) },
   gelu: { of: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)) },
   gelu_tanh: {
@@ -424,7 +401,7 @@ export function ffn(X, W, pass) {
 
 /** The sublayers of a block and its norms, in their order.
    @type {Record<string, (X: Tensor, W: Block, pass: Pass) => Tensor>} */
-const NORM_ORDERS = {
+export const NORM_ORDERS = {
   /** Source: `T1` to `T-H` */
   pre: (X, W, pass) => {
     const { point, sizes } = pass;
@@ -480,13 +457,37 @@ export function sinusoid(position, d) {
 
 /** How a token's row learns its place: what is added to it, or how queries and keys are turned.
    @type {Record<string, Positions>} */
-const POSITIONS = {
+export const POSITIONS = {
   learned: { row: (model, i) => model.weights.embedding.positions.P.row(i) },
   sinusoidal: { row: (model, i) => sinusoid(i, model.config.model_dim) },
   rotary: {
     angles: ({ sizes, config }) => rotaryAngles(sizes.dk, config.rope_base, config.rope_scaling),
   },
 };
+
+/** @type {(config: Config) => Sizes} */
+export function sizesOf(config) {
+  const { model_dim: d, num_heads: A, activation, norm, normalization, eps } = config;
+  const dk = config.key_dim ?? d / A,
+    dv = config.value_dim ?? d / A,
+    G = config.num_kv_heads ?? A;
+  const hidden =
+    config.hidden_dim ?? (ACTIVATIONS[activation].isGated ? Math.ceil((8 * d) / 3) : 4 * d);
+  return { A, G, dk, dv, hidden, activation, norm, normalization, eps };
+}
+
+/** {"stack.blocks.0.ffn.W_1": W} as {stack: {blocks: [{ffn: {W_1: W}}]}}.
+   @type {(weights: Record<string, Tensor>) => Weights} */
+function nested(weights) {
+  /** @type {Json} */
+  const root = {};
+  for (const [name, W] of Object.entries(weights)) {
+    const way = name.split("."),
+      last = way.pop() ?? "";
+    way.reduce((at, step, _k) => (at[step] ??= step === "blocks" ? [] : {}), root)[last] = W;
+  }
+  return root;
+}
 
 /** A language model: its settings, and its weights by the names of slp_transformer. */
 export class LanguageModel {
@@ -575,613 +576,4 @@ export function headsOff(heads) {
     off.forEach(({ head }) => Y.matrix(head).data.fill(0));
     return Y;
   };
-}
-
-// --- Choosing the next word --------------------------------------------------------------------
-
-/** u/τ. Source: `temperature` @type {(u: Logits, tau: number) => Logits} */
-const temperature = (u, tau) => u.map((x) => x / tau);
-
-/** @type {(u: Logits) => number[]} */
-const ordered = (u) => [...u.keys()].sort((a, b) => u[b] - u[a] || a - b);
-/** @type {(u: Logits, kept: Iterable<number>) => Logits} */
-const keeping = (u, kept) => {
-  const some = new Set(kept);
-  return u.map((x, w) => (some.has(w) ? x : -Infinity));
-};
-
-/** Keep the k largest; the others become −∞. Source: `top-k`
-   @type {(u: Logits, k: number) => Logits} */
-const topK = (u, k) => (k >= u.length ? u : keeping(u, ordered(u).slice(0, k)));
-
-/** Keep the fewest words whose probabilities sum to at least p. Source: `top-p`
-   @type {(u: Logits, p: number) => Logits} */
-function topP(u, p) {
-  if (p >= 1) return u;
-  const y = softmax(new Tensor([1, u.length], u)).data;
-  let before = 0;
-  return keeping(
-    u,
-    ordered(u).filter((w) => {
-      const stays = before < p;
-      before += y[w];
-      return stays;
-    }),
-  );
-}
-
-/** Keep the words with at least p times the largest probability. Source: Nguyen et al. 2024
-   @type {(u: Logits, p: number) => Logits} */
-function minP(u, p) {
-  const top = Math.max(...u);
-  return u.map((x) => (Math.exp(x - top) >= p * (1 - 2 ** -21) ? x : -Infinity));
-}
-
-/** Divide positive logits of the words in `ids` by θ, and multiply others. Source: Keskar et al.
-   2019 @type {(u: Logits, theta: number, ids: number[]) => Logits} */
-function repetitionPenalty(u, theta, ids) {
-  const seen = new Set(ids);
-  return u.map((x, w) => (seen.has(w) ? (x > 0 ? x / theta : x * theta) : x));
-}
-
-/** The sampling options in the order in which they are applied: Python's table `SAMPLING`.
-   @type {Record<string, (u: Logits, value: number, ids: number[]) => Logits>} */
-export const SAMPLING = {
-  repetition_penalty: repetitionPenalty,
-  temperature,
-  top_k: topK,
-  top_p: topP,
-  min_p: minP,
-};
-
-/** Apply the options that are given to logits; `ids` are the tokens so far. With temperature 0
-   only the most probable word is left.
-   @type {(u: Logits, options: Record<string, number>, ids: number[]) => Logits} */
-export function filterLogits(u, options, ids) {
-  for (const [name, filter] of Object.entries(SAMPLING)) {
-    if (options[name] === undefined) continue;
-    u = name === "temperature" && options[name] === 0 ? topK(u, 1) : filter(u, options[name], ids);
-  }
-  return u;
-}
-
-/** The most probable word. Source: `greedy` @type {(u: Logits) => number} */
-export const greedy = (u) => u.reduce((best, x, w) => (x > u[best] ? w : best), 0);
-
-/** A word drawn as often as its probability says; `random` gives numbers from 0 to 1.
-   Source: `random` @type {(u: Logits, random: () => number) => number} */
-export function sample(u, random) {
-  const y = softmax(new Tensor([1, u.length], u)).data;
-  let left = random(),
-    drawn = greedy(u);
-  for (let w = 0; w < y.length; w++) {
-    if (y[w] === 0) continue;
-    drawn = w;
-    left -= y[w];
-    if (left < 0) break;
-  }
-  return drawn;
-}
-
-/** The same numbers from 0 to 1 for the same seed (mulberry32).
-   @type {(seed: number) => () => number} */
-export function seeded(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
-/** Write on after `ids`, a word at a time: yields each new id, and stops where the window ends.
-    `options` are those of `SAMPLING`; `allowed(ids)` may name the words that can come next.
-   @param {LanguageModel} model @param {number[]} ids @param {How & Writing} how */
-export function* generate(
-  model,
-  ids,
-  { count = Infinity, options = {}, stop = [], random = Math.random, allowed = null, ...how } = {},
-) {
-  if (!ids.length) throw new Refusal("A model goes on from one token at least.");
-  const cache = new KVCache(),
-    text = [...ids];
-  let next = text;
-  while (count-- > 0 && text.length < model.config.context_length) {
-    let u = model.forward(next, { ...how, cache, last: true }).row(0);
-    if (allowed) u = keeping(u, allowed(text));
-    const id = sample(filterLogits(u, options, text), random);
-    text.push(id);
-    next = [id];
-    yield id;
-    if (stop.includes(id)) return;
-  }
-}
-
-// --- What a training run keeps -----------------------------------------------------------------
-
-export const MAX_BYTES = 1 << 28;
-/** @type {(least?: number) => (x: Json) => boolean} */
-const size =
-  (least = 1) =>
-  (x) =>
-    Number.isSafeInteger(x) && x >= least;
-
-/** What stretches rotary angles: of a known type, with numbers above 0.
-   @type {(x: Json) => boolean} */
-function isRopeScaling(x) {
-  const numbers = ["factor", "original_context_length", "low_freq_factor", "high_freq_factor"];
-  const others = ["rope_type", "beta_fast", "beta_slow", "attention_factor"]; // the last of yarn
-  const known =
-    isObject(x) &&
-    ROPE_TYPES.includes(x.rope_type) &&
-    Object.hasOwn(STRETCHES, x.rope_type) &&
-    Object.keys(x).every((name) => [...numbers, ...others].includes(name));
-  return known && numbers.every((name) => x[name] > 0) && x.low_freq_factor < x.high_freq_factor;
-}
-
-/** The biases of an attention layer. @type {Record<string, string[]>} */
-const ATTENTION_BIASES = { false: [], qkv: ["b_QKV"], true: ["b_QKV", "b_O"] };
-/** What this page can compute of the choices that the package has.
-   @type {Record<string, Record<string, unknown>>} */
-const COMPUTED = {
-  activation: ACTIVATIONS,
-  norm: NORM_ORDERS,
-  normalization: NORMALIZATIONS,
-  positions: POSITIONS,
-  attention_bias: ATTENTION_BIASES,
-};
-/** Other settings that matter to what a model computes. */
-const READ = new Set(
-  "vocab_size context_length model_dim num_heads num_blocks key_dim value_dim hidden_dim".split(
-    " ",
-  ),
-);
-for (const name of ["num_kv_heads", "scaled_embeddings", "qk_norm", "ffn_bias", "tied"])
-  READ.add(name);
-/** Those with a range of their own. @type {Record<string, (x: any) => boolean>} */
-const RANGES = { eps: (x) => x >= 0, rope_base: (x) => x > 1, rope_scaling: isRopeScaling };
-/** Settings of training, and of what is around a model: it computes the same with any value. */
-const IGNORED = new Set([
-  "dropout",
-  "initialization",
-  "zero_init",
-  "source_vocab_size",
-  "num_encoder_blocks",
-  "begin_id",
-  "end_ids",
-  "pad_id",
-]);
-
-/** Why a setting cannot be used; "" if it can.
-   @type {(name: string, value: Json, setting: Setting) => string} */
-function findFault(name, value, { kind, default: usual, choices }) {
-  if (IGNORED.has(name)) return "";
-  const computed = COMPUTED[name];
-  if (!computed && !READ.has(name) && !Object.hasOwn(RANGES, name))
-    return JSON.stringify(value) === JSON.stringify(usual) ? "" : "which this page does not know";
-  if (value === null && kind.endsWith("?")) return "";
-  const known = choices?.filter((choice) => !computed || Object.hasOwn(computed, String(choice)));
-  const isOfKind = known
-    ? known.includes(value)
-    : kind.startsWith("size")
-      ? size()(value)
-      : kind.startsWith("other") || Number.isFinite(value);
-  if (isOfKind && (RANGES[name]?.(value) ?? true)) return "";
-  return `which cannot be used${known ? `: this page knows ${known.join(", ")}` : ""}`;
-}
-
-/** @type {(x: Json) => boolean} */
-const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
-
-/** The JSON in a file. @type {(bytes: Uint8Array, name: string) => Json} */
-export function readJSON(bytes, name) {
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    throw new Refusal(`${name} is no JSON.`);
-  }
-}
-
-/** The settings in config.json, each of them checked. What this page does not know has to be as it
-   is by default, which a run says of its own version in "defaults".
-   @type {(content: Json) => Config} */
-export function readConfig(content) {
-  if (!isObject(content) || !("model" in content))
-    throw new Refusal("config.json is not from a run of slp_transformer: it names no model.");
-  const settings = Object.hasOwn(SETTINGS, content.model) ? SETTINGS[content.model] : null;
-  if (!settings || !isObject(content.config))
-    throw new Refusal(
-      `config.json names ${JSON.stringify(content.model)}; this page reads language models, ` +
-        `${Object.keys(SETTINGS).join(" and ")}.`,
-    );
-  const given = content.config,
-    usual = isObject(content.defaults) ? content.defaults : {};
-  for (const [name, value] of Object.entries(given)) {
-    const isUsual =
-      Object.hasOwn(usual, name) && JSON.stringify(value) === JSON.stringify(usual[name]);
-    if (!Object.hasOwn(settings, name) && !isUsual)
-      throw new Refusal(`config.json has ${name}, which this page does not know.`);
-  }
-  const config = /** @type {Config & Record<string, Json>} */ ({ ...BOOK });
-  for (const [name, setting] of Object.entries(settings)) {
-    const from = [given, usual].find((some) => Object.hasOwn(some, name));
-    config[name] = from ? from[name] : setting.default;
-    const fault = findFault(name, config[name], setting);
-    if (fault)
-      throw new Refusal(`config.json says ${name} = ${JSON.stringify(config[name])}, ${fault}.`);
-  }
-  const { A, G, dk } = sizesOf(config);
-  if (!Number.isInteger(dk))
-    throw new Refusal(`${A} heads do not divide model_dim = ${config.model_dim}.`);
-  if (A % G) throw new Refusal(`num_kv_heads = ${G} does not divide num_heads = ${A}.`);
-  if (config.positions === "rotary" && dk % 2)
-    throw new Refusal(`Rotary positions turn pairs, and key_dim = ${dk} is odd.`);
-  return config;
-}
-
-/** @type {(config: Config) => Sizes} */
-function sizesOf(config) {
-  const { model_dim: d, num_heads: A, activation, norm, normalization, eps } = config;
-  const dk = config.key_dim ?? d / A,
-    dv = config.value_dim ?? d / A,
-    G = config.num_kv_heads ?? A;
-  const hidden =
-    config.hidden_dim ?? (ACTIVATIONS[activation].isGated ? Math.ceil((8 * d) / 3) : 4 * d);
-  return { A, G, dk, dv, hidden, activation, norm, normalization, eps };
-}
-
-/** The shape of each tensor that a model of these settings has, by its name.
-   @type {(config: Config) => Record<string, number[]>} */
-export function shapesOf(config) {
-  const { model_dim: d, vocab_size: V } = config,
-    { A, G, dk, dv, hidden } = sizesOf(config);
-  /** @type {Record<string, number[]>} */
-  const shapes = { "embedding.tokens.E": [V, d] };
-  const normOf = (/** @type {string} */ name) => {
-    for (const one of NORMALIZATIONS[config.normalization].learned) shapes[`${name}.${one}`] = [d];
-  };
-  if (config.positions === "learned") shapes["embedding.positions.P"] = [config.context_length, d];
-  for (let l = 0; l < config.num_blocks; l++) {
-    const own = `stack.blocks.${l}`,
-      across = A * dk + G * (dk + dv);
-    shapes[`${own}.attention.W_QKV`] = [d, across];
-    shapes[`${own}.attention.W_O`] = [A * dv, d];
-    for (const bias of ATTENTION_BIASES[String(config.attention_bias)])
-      shapes[`${own}.attention.${bias}`] = [bias === "b_QKV" ? across : d];
-    if (config.qk_norm)
-      shapes[`${own}.attention.norm_Q.gamma`] = shapes[`${own}.attention.norm_K.gamma`] = [dk];
-    normOf(`${own}.norm_1`);
-    const inward = Array(ACTIVATIONS[config.activation].isGated ? 2 : 1).fill([d, hidden]);
-    [...inward, [hidden, d]].forEach(([rows, columns], k) => {
-      shapes[`${own}.ffn.W_${k + 1}`] = [rows, columns];
-      if (config.ffn_bias) shapes[`${own}.ffn.b_${k + 1}`] = [columns];
-    });
-    normOf(`${own}.norm_2`);
-  }
-  if (config.norm === "pre") normOf("stack.final_norm");
-  if (!config.tied) shapes.E_out = [V, d];
-  return shapes;
-}
-
-/** {"stack.blocks.0.ffn.W_1": W} as {stack: {blocks: [{ffn: {W_1: W}}]}}.
-   @type {(weights: Record<string, Tensor>) => Weights} */
-function nested(weights) {
-  /** @type {Json} */
-  const root = {};
-  for (const [name, W] of Object.entries(weights)) {
-    const way = name.split("."),
-      last = way.pop() ?? "";
-    way.reduce((at, step, _k) => (at[step] ??= step === "blocks" ? [] : {}), root)[last] = W;
-  }
-  return root;
-}
-
-/** @type {Float32Array | null} */
-let float16 = null;
-/** Every number that 16 bits can be as float16, made when the first one is read. */
-function float16Table() {
-  float16 ??= Float32Array.from({ length: 65536 }, (_, half) => {
-    const exponent = (half >> 10) & 31,
-      rest = half & 1023,
-      sign = half >> 15 ? -1 : 1;
-    if (exponent === 31) return rest ? NaN : sign * Infinity;
-    return sign * (exponent ? 2 ** (exponent - 15) * (1 + rest / 1024) : 2 ** -14 * (rest / 1024));
-  });
-  return float16;
-}
-/** @type {Record<string, number>} */
-const BYTES = { F32: 4, F16: 2, BF16: 2 };
-
-/** The tensors in a safetensors file, in float32.
-   @type {(bytes: Uint8Array, name?: string) => Record<string, Tensor>} */
-export function readSafetensors(bytes, name = "model.safetensors") {
-  if (bytes.length < 8)
-    throw new Refusal(`${name} is no safetensors file: it has ${bytes.length} bytes.`);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
-    length = view.getBigUint64(0, true);
-  if (length > BigInt(bytes.length - 8))
-    throw new Refusal(
-      `${name} is damaged: its header claims ${length} bytes, but the file has ${bytes.length}.`,
-    );
-  const first = 8 + Number(length),
-    header = readJSON(bytes.subarray(8, first), `The header of ${name}`);
-  if (!isObject(header)) throw new Refusal(`The header of ${name} is no object.`);
-  /** @type {Record<string, Tensor>} */
-  const tensors = {};
-  for (const [tensor, entry] of Object.entries(/** @type {Record<string, Json>} */ (header))) {
-    if (tensor === "__metadata__") continue;
-    const { dtype, shape, data_offsets: offsets } = isObject(entry) ? entry : {};
-    if (!Object.hasOwn(BYTES, dtype))
-      throw new Refusal(
-        `${name} has ${tensor} in ${dtype}; this page reads ${Object.keys(BYTES).join(", ")}.`,
-      );
-    const sound =
-      Array.isArray(shape) &&
-      shape.every(size(0)) &&
-      Array.isArray(offsets) &&
-      offsets.length === 2 &&
-      offsets.every(size(0));
-    const count = sound ? shape.reduce((a, b) => a * b, 1) : NaN;
-    if (!(offsets?.[1] - offsets?.[0] === count * BYTES[dtype]))
-      throw new Refusal(`${name} is damaged: ${tensor} has not as many numbers as its shape says.`);
-    if (first + offsets[1] > bytes.length)
-      throw new Refusal(
-        `${name} is truncated: ${tensor} ends at byte ${first + offsets[1]}, but the file ` +
-          `has ${bytes.length}.`,
-      );
-    // aligned, and little-endian as all browsers are
-    const own = bytes.slice(first + offsets[0], first + offsets[1]).buffer;
-    let data = new Float32Array(dtype === "F32" ? own : count);
-    if (dtype === "F16")
-      new Uint16Array(own).forEach((half, k) => {
-        data[k] = float16Table()[half];
-      });
-    if (dtype === "BF16")
-      data = new Float32Array(Uint32Array.from(new Uint16Array(own), (half) => half << 16).buffer);
-    if (!data.every(Number.isFinite))
-      throw new Refusal(`${name} cannot be used: ${tensor} has NaN or infinite weights.`);
-    tensors[tensor] = new Tensor(shape, data);
-  }
-  return tensors;
-}
-
-/** A model from its settings and a safetensors file, if they fit.
-   @type {(content: Json, bytes: Uint8Array, name?: string) => LanguageModel} */
-export function readModel(content, bytes, name = "model.safetensors") {
-  if (bytes.length > MAX_BYTES)
-    throw new Refusal(`${name} has ${bytes.length} bytes; this page reads up to ${MAX_BYTES}.`);
-  const config = readConfig(content);
-  const numbers = config.num_blocks * config.model_dim; // before that many names are listed
-  if (numbers > bytes.length || config.vocab_size > bytes.length)
-    throw new Refusal(
-      `config.json describes a larger model than ${name}, which has ${bytes.length} bytes.`,
-    );
-  const weights = readSafetensors(bytes, name),
-    shapes = shapesOf(config);
-  for (const one of new Set([...Object.keys(shapes), ...Object.keys(weights)])) {
-    const here = shapes[one]?.join(" × ") ?? "no such tensor",
-      there = weights[one]?.shape.join(" × ") ?? "no such tensor";
-    if (here !== there)
-      throw new Refusal(`${name} does not fit config.json: ${one} is ${there}, not ${here}.`);
-  }
-  return new LanguageModel(config, weights);
-}
-
-/** The model and the tokenizer of a run, from the files of a checkpoint's folder by their names.
-   @type {(files: Record<string, Uint8Array>) => Run} */
-export function readRun(files) {
-  if (files["lora.safetensors"])
-    throw new Refusal(
-      "This run keeps only the matrices of LoRA: take the run that it was trained on.",
-    );
-  for (const name of ["config.json", "tokenizer.json", "model.safetensors"])
-    if (!files[name]) throw new Refusal(`The folder has no ${name}.`);
-  const model = readModel(
-    readJSON(files["config.json"], "config.json"),
-    files["model.safetensors"],
-  );
-  const tokenizer = readTokenizer(readJSON(files["tokenizer.json"], "tokenizer.json"));
-  const { vocab_size } = model.config,
-    words = tokenizer.vocabulary.length;
-  if (words !== vocab_size)
-    throw new Refusal(`tokenizer.json has ${words} tokens, but the model ${vocab_size}.`);
-  return { model, tokenizer };
-}
-
-// --- Tokens ------------------------------------------------------------------------------------
-
-const [UNK, UNKNOWN_WORD] = UNKNOWN_TOKENS,
-  SILENT = new Set(SILENT_TOKENS);
-const SPACE = "\\p{White_Space}",
-  LETTER = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}²³¹¼½¾"; // \\w, as the tokenizers library has it
-/** @type {(text: string) => RegExp} */
-const pattern = (text) => new RegExp(text, "gu");
-const WORDS = pattern(` ?[${LETTER}]+(?:'[${LETTER}]+)*| ?[^${LETTER}${SPACE}]|${SPACE}`);
-const BPE = pattern(
-  `'(?:[sdmt]|ll|ve|re)| ?[\\p{L}\\p{M}]+| ?\\p{N}+| ` +
-    `?[^${SPACE}\\p{L}\\p{M}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`,
-);
-/** How a text is cut into tokens, by their type. */
-const TOKEN_PATTERNS = new Map([
-  ["characters", null],
-  ["words", WORDS],
-  ["bpe", BPE],
-]);
-
-/** The character that stands for each byte in a BPE token, as GPT-2 has it. */
-const BYTE_CHARACTERS = (() => {
-  let others = 256;
-  const prints = (/** @type {number} */ b) =>
-    (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
-  return Array.from({ length: 256 }, (_, b) => String.fromCharCode(prints(b) ? b : others++));
-})();
-const BYTE_OF = new Map(BYTE_CHARACTERS.map((character, b) => [character, b]));
-
-/** Text as ids and back: characters, words or BPE. @implements {Tokenizer} */
-class TextTokenizer {
-  /** @param {string} kind @param {string[]} vocabulary @param {[string, string][]} merges */
-  constructor(kind, vocabulary, merges) {
-    this.kind = kind;
-    this.vocabulary = vocabulary;
-    this.pattern = TOKEN_PATTERNS.get(kind) ?? WORDS;
-    this.ids = new Map(vocabulary.map((token, id) => [token, id]));
-    this.ranks = new Map(merges.map(([left, right], rank) => [`${left} ${right}`, rank]));
-    this.unknown = this.ids.get(UNK) ?? (kind === "words" ? this.ids.get(UNKNOWN_WORD) : undefined);
-  }
-  get end() {
-    return this.ids.get(END_TOKEN);
-  }
-  /** @type {(text: string) => number[]} */
-  encode(text) {
-    if (this.kind === "bpe")
-      return (text.match(this.pattern) ?? [])
-        .flatMap((word) => this.merged(word))
-        .map((token) => this.ids.get(token))
-        .filter((id) => id !== undefined);
-    return (this.kind === "words" ? (text.match(this.pattern) ?? []) : [...text]).map((token) => {
-      const id = this.ids.get(token) ?? this.unknown;
-      if (id === undefined)
-        throw new Refusal(`The model was not trained on the character ${JSON.stringify(token)}.`);
-      return id;
-    });
-  }
-  /** Join the pair that was merged first, until none is left. @type {(word: string) => string[]} */
-  merged(word) {
-    const parts = Array.from(new TextEncoder().encode(word), (b) => BYTE_CHARACTERS[b]);
-    for (;;) {
-      let best = Infinity,
-        at = -1;
-      for (let k = 0; k + 1 < parts.length; k++) {
-        const rank = this.ranks.get(`${parts[k]} ${parts[k + 1]}`) ?? Infinity;
-        if (rank < best) [best, at] = [rank, k];
-      }
-      if (at < 0) return parts;
-      parts.splice(at, 2, parts[at] + parts[at + 1]);
-    }
-  }
-  /** @type {(ids: Iterable<number>) => string} */
-  decode(ids) {
-    const tokens = Array.from(ids, (id) => this.vocabulary[id]).filter(
-      (token) => !SILENT.has(token),
-    );
-    if (this.kind !== "bpe") return tokens.join("");
-    const bytes = tokens.flatMap((token) =>
-      token === UNK ? [...new TextEncoder().encode(token)] : [...token].map((c) => BYTE_OF.get(c)),
-    );
-    return new TextDecoder().decode(Uint8Array.from(bytes));
-  }
-}
-
-/** The names of tab tokens as ids and back, spaces between them. @implements {Tokenizer} */
-class TabTokenizer {
-  kind = "tab tokens";
-  /** @param {string[]} vocabulary */
-  constructor(vocabulary) {
-    this.vocabulary = vocabulary;
-    this.ids = new Map(vocabulary.map((token, id) => [token, id]));
-  }
-  get end() {
-    return this.ids.get("<eos>");
-  }
-  /** @type {(text: string) => number[]} */
-  encode(text) {
-    return text
-      .split(/\s+/)
-      .filter(Boolean)
-      .map((token) => {
-        const id = this.ids.get(token);
-        if (id === undefined) throw new Refusal(`${token} is no tab token of this model.`);
-        return id;
-      });
-  }
-  /** @type {(ids: Iterable<number>) => string} */
-  decode(ids) {
-    return Array.from(ids, (id) => this.vocabulary[id]).join(" ");
-  }
-}
-
-/** @type {(from: number, to: number) => number[]} */
-const upTo = (from, to) => Array.from({ length: to - from + 1 }, (_, k) => from + k);
-
-/** The vocabulary of guitar tabs, from its settings. @type {(settings: TabSettings) => string[]} */
-function tabVocabulary({ max_fret, max_position, steps_per_quarter_options: units, styles }) {
-  const named = (/** @type {string} */ kind, /** @type {(string | number)[]} */ values) =>
-    values.map((value) => `${kind}<${value}>`);
-  const places = [6, 5, 4, 3, 2, 1].flatMap((string) =>
-    upTo(0, max_fret).map((fret) => `${string},${fret}`),
-  );
-  const positions = upTo(1, max_position);
-  const header = [
-    ...TAB_TOKENS.special,
-    ...named("TUNING", Object.keys(TUNINGS)),
-    ...named("OPEN", upTo(...TAB_TOKENS.openPitches)),
-    ...named("CAPO", upTo(0, TAB_TOKENS.maxCapo)),
-    "COLUMNS",
-    ...named("STEPS", units),
-  ];
-  return [
-    ...header,
-    ...named("METRE", [...TIME_SIGNATURES.map((metre) => metre.join("/")), "none"]),
-    ...named("KEY", [...KEY_NAMES, "none"]),
-    ...named("BAR", positions),
-    "LONGER",
-    "LONG",
-    ...named("POS", positions),
-    ...named("SAME", upTo(1, TAB_TOKENS.maxBarsBack)),
-    ...named("TAB", places),
-    ...named("WITH", places),
-    ...(styles.length ? named("STYLE", [...styles, "none"]) : []),
-  ];
-}
-
-/** The tokenizer in tokenizer.json. @type {(content: Json) => Tokenizer} */
-export function readTokenizer(content) {
-  const refuse = (/** @type {string} */ why) => {
-    throw new Refusal(`tokenizer.json ${why}.`);
-  };
-  if (!isObject(content)) refuse("is no object");
-  if (content.kind === "tab tokens") {
-    const lists = Array.isArray(content.steps_per_quarter_options) && Array.isArray(content.styles);
-    const limits = ["max_fret", "max_position"].every(
-      (name) => size(0)(content[name]) && content[name] <= TAB_TOKENS.maxLimit,
-    );
-    if (!lists || !limits) refuse("has settings of tab tokens that cannot be used");
-    return new TabTokenizer(tabVocabulary(content));
-  }
-  const { token_type: kind, vocabulary, merges = [] } = content;
-  const types = TOKEN_TYPES.filter((type) => TOKEN_PATTERNS.has(type));
-  if (!types.includes(kind))
-    refuse(
-      kind === undefined
-        ? "is of no text and of no tabs"
-        : `says token_type = ${JSON.stringify(kind)}; this page reads ${types.join(", ")}`,
-    );
-  if (!Array.isArray(vocabulary) || !vocabulary.length) refuse("has no vocabulary");
-  const seen = new Map();
-  for (let id = 0; id < vocabulary.length; id++) {
-    const token = vocabulary[id];
-    if (typeof token !== "string") refuse(`has a hole: id ${id} is no token`);
-    if (seen.has(token)) refuse(`has the token ${JSON.stringify(token)} twice`);
-    seen.set(token, id);
-    if (SILENT.has(token) || token === UNK) continue;
-    if (kind === "characters" && [...token].length !== 1)
-      refuse(`has ${JSON.stringify(token)}, which is no single character`);
-    if (kind === "bpe" && ![...token].every((c) => BYTE_OF.has(c)))
-      refuse(`has ${JSON.stringify(token)}, which is no row of bytes`);
-  }
-  if (kind === "words" && !seen.has(UNKNOWN_WORD) && !seen.has(UNK))
-    refuse(`lacks ${UNKNOWN_WORD}, which stands for every other word`);
-  if (!Array.isArray(merges)) refuse("has merges that are no list");
-  for (const pair of merges) {
-    if (
-      !Array.isArray(pair) ||
-      pair.length !== 2 ||
-      !seen.has(pair[0]) ||
-      !seen.has(pair[1]) ||
-      !seen.has(pair[0] + pair[1])
-    )
-      refuse(`merges ${JSON.stringify(pair)}, which has no token`);
-  }
-  return new TextTokenizer(kind, vocabulary, merges);
 }

@@ -4,7 +4,7 @@
 
 import { FILE_KINDS, FINGERING, MAX_FILE_BYTES, TUNINGS } from "./constants.js";
 import { make } from "./elements.js";
-import { Refusal } from "./engine.js";
+import { Refusal } from "./refusals.js";
 import {
   Lattice,
   findPlayableGrips,

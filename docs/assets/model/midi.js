@@ -2,7 +2,7 @@
    is refused in a sentence. As slp_guitar.formats.midi has it: grid, strums, bars. */
 
 import { MIDI, SHARPS, TUPLETS } from "./constants.js";
-import { Refusal } from "./engine.js";
+import { Refusal } from "./refusals.js";
 import { gcd, signatureOf, stretches } from "./tab.js";
 
 const PERFORMANCE_UNITS = [2, 4, MIDI.performanceUnit]; // steps to a quarter, as people play

@@ -1,6 +1,7 @@
 /* A reader's own run: its folder is chosen or dropped, and its best checkpoint is read. */
 
-import { MAX_BYTES, Refusal, readJSON } from "./engine.js";
+import { MAX_BYTES } from "./checkpoint.js";
+import { Refusal, readJSON } from "./refusals.js";
 
 /** The files of a run's best checkpoint, out of a folder's.
    @type {(files: [string, File][]) => Promise<Record<string, Uint8Array>>} */

@@ -1,107 +1,45 @@
-/* One sentence, every number: chapter 5's model, each of its matrices, and how each number is
-   made. */
+/* The page "One sentence, every number": chapter 5's model or a reader's own, its matrices drawn,
+   and the number that the reader touches explained. */
 
-import {
-  Refusal,
-  Tensor,
-  greedy,
-  headsOff,
-  readJSON,
-  readModel,
-  readRun,
-  softmax,
-} from "./engine.js";
+import { readModel, readRun } from "./checkpoint.js";
 import { BOOK } from "./constants.js";
+import { Refusal, readJSON } from "./refusals.js";
+import { greedy } from "./sampling.js";
 import { make } from "./elements.js";
 import { bestCheckpoint, offered } from "./run_folder.js";
+import {
+  BY_BLOCK,
+  BY_HEAD,
+  EXPLAIN,
+  MATRICES,
+  OVER_VOCABULARY,
+  OVER_WORDS,
+  at,
+  compareWithNow,
+  compute,
+  escaped,
+  labels,
+  look,
+  model,
+  now,
+  numbers,
+  placeOf,
+  placeOfHead,
+  shown,
+  takeModel,
+  tokenizer,
+  value,
+  valueBefore,
+  vocabulary,
+  was,
+} from "./sentence_numbers.js";
 
 const stage = document.getElementById("slp-sentence");
 const find = (name) => document.getElementById(`sl-${name}`);
-const shown = (x, digits = 2) => {
-  if (x === -Infinity) return "−∞";
-  const text = x.toFixed(digits).replace("-", "−");
-  return /^−[0.]+$/.test(text) ? text.slice(1) : text;
-};
-
-let model, vocabulary, tokenizer, now, was; // the vocabulary as it is shown
-const at = { l: 0, c: 0 }; // the block and the head that are shown
 let chosen = null,
   lit = [],
   before = []; // the number that is explained, what made it, and those looked at before it
 
-// --- What the model computes -----------------------------------------------------------------
-
-/** All that a sentence and the switches give. */
-function computed(ids, switches) {
-  const points = {},
-    { off, tau, ...how } = switches;
-  const zero = headsOff(off === null ? [] : [placeOfHead(off)]);
-  const hook = (name, X, l) => {
-    const Y = zero(name, X, l) ?? X;
-    points[l === null ? name : `${name} ${l}`] = Y;
-    return Y;
-  };
-  const words = ids.map((id) => vocabulary[id]);
-  const U = model.forward(ids, { ...how, hook });
-  return { words, ids, switches, points, U, Y: softmax(U.map((x) => x / tau)) };
-}
-
-const placeOfHead = (k) => ({ block: Math.floor(k / model.sizes.A), head: k % model.sizes.A });
-const part = (X, from, to) => {
-  // some columns of a matrix
-  const Y = new Tensor([X.rows, to - from]);
-  for (let i = 0; i < X.rows; i++) Y.row(i).set(X.row(i).subarray(from, to));
-  return Y;
-};
-const own = (l) => model.weights.stack.blocks[l];
-const dk = () => model.sizes.dk;
-
-/** The matrix of a name in block l, head c. */
-const MATRICES = {
-  E: () => model.E,
-  P: () => model.weights.embedding.positions.P,
-  X: (s) => s.points["X 0"],
-  X_in: (s, l) => s.points[`X ${l}`],
-  masked: (s, l, c) => {
-    const M = s.points[`scores ${l}`].matrix(c).copy();
-    if (s.switches.causal) for (let i = 0; i < M.rows; i++) M.row(i).fill(-Infinity, i + 1);
-    return M;
-  },
-  final: (s) => s.points.final,
-  u: (s) => s.U,
-  y: (s) => s.Y,
-  W_Q: (_s, l, c) => part(own(l).attention.W_QKV, c * dk(), (c + 1) * dk()),
-  W_K: (_s, l, c) =>
-    part(own(l).attention.W_QKV, (model.sizes.A + c) * dk(), (model.sizes.A + c + 1) * dk()),
-  W_V: (_s, l, c) =>
-    part(
-      own(l).attention.W_QKV,
-      (2 * model.sizes.A + c) * dk(),
-      (2 * model.sizes.A + c + 1) * dk(),
-    ),
-  W_O: (_s, l) => own(l).attention.W_O,
-  W_1: (_s, l) => own(l).ffn.W_1,
-  W_2: (_s, l) => own(l).ffn.W_2,
-};
-for (const name of ["T1", "T2", "T3", "T4", "hidden", "T5", "H"])
-  MATRICES[name] = (s, l) => s.points[`${name} ${l}`];
-for (const name of ["Q", "K", "V", "scores", "alpha", "head"])
-  MATRICES[name] = (s, l, c) => s.points[`${name} ${l}`].matrix(c);
-const BY_HEAD = new Set(["Q", "K", "V", "scores", "masked", "alpha", "head", "W_Q", "W_K", "W_V"]);
-const BY_BLOCK = new Set([
-  ...BY_HEAD,
-  "X_in",
-  "T1",
-  "T2",
-  "T3",
-  "T4",
-  "hidden",
-  "T5",
-  "H",
-  "W_O",
-  "W_1",
-  "W_2",
-]);
 // what record_activations keeps under these names
 const HOOKED = new Set(["T1", "T2", "T3", "T4", "T5", "H", "Q", "K", "V", "alpha", "head"]);
 const LETTERS = Object.fromEntries(
@@ -110,189 +48,6 @@ const LETTERS = Object.fromEntries(
     box.querySelector(".sl-letter").innerHTML,
   ]),
 );
-
-const look = (name, { l = at.l, c = at.c } = {}, s = now) => MATRICES[name](s, l, c);
-const value = ({ name, i, j, ...where }, s = now) => look(name, where, s).row(i)[j];
-const before_ = (cell) => {
-  // what a cell was, in the sentence that is compared with
-  const M = look(cell.name, cell, was);
-  return cell.i < M.rows && cell.j < M.columns ? value(cell, was) : undefined;
-};
-
-const numbers = (count) => Array.from({ length: count }, (_, k) => String(k + 1));
-const OVER_WORDS = new Set(["scores", "masked", "alpha"]),
-  OVER_VOCABULARY = new Set(["u", "y"]);
-function labels(name, M) {
-  const columns = OVER_WORDS.has(name)
-    ? now.words
-    : OVER_VOCABULARY.has(name)
-      ? vocabulary
-      : numbers(M.columns);
-  const rows =
-    name === "E" ? vocabulary : name === "P" || name.startsWith("W_") ? numbers(M.rows) : now.words;
-  return { rows, columns };
-}
-const placeOf = ({ name, i, j }) => {
-  const { rows, columns } = labels(name, look(name));
-  const named = (all, k) =>
-    all.indexOf(all[k]) === all.lastIndexOf(all[k]) ? all[k] : `${all[k]} (${k + 1})`;
-  return `[${named(rows, i)}, ${named(columns, j)}]`;
-};
-
-// --- How a number is made --------------------------------------------------------------------
-
-const row = (name, where, i, count, from = 0) =>
-  Array.from({ length: count }, (_, j) => ({ name, ...where, i, j: j + from }));
-const column = (name, where, j, count, from = 0) =>
-  Array.from({ length: count }, (_, i) => ({ name, ...where, i: i + from, j }));
-const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt()};`);
-const quoted = (text) => `“${escaped(text)}”`;
-const signed = (x) => (shown(x).startsWith("−") ? `(${shown(x)})` : shown(x));
-
-/** a₁ · b₁ + a₂ · b₂ + …: the four largest products, and the rest. */
-function sumInFigures(products, term) {
-  const order = [...products.keys()].sort((x, y) => Math.abs(products[y]) - Math.abs(products[x]));
-  const some = order.slice(0, 4).map(term),
-    rest = order.slice(4).reduce((sum, k) => sum + products[k], 0);
-  if (order.length > 4) some.push(`${signed(rest)} in ${order.length - 4} smaller terms`);
-  return some.join(" + ");
-}
-
-/** A dot product, with what may be done to it. */
-function product(a, b, { bias = null, over = null, relu = false } = {}) {
-  const products = a.map((cell, k) => value(cell) * value(b[k]));
-  let figures = sumInFigures(products, (k) => `${signed(value(a[k]))} · ${signed(value(b[k]))}`);
-  let number = products.reduce((x, y) => x + y, 0);
-  if (bias !== null) figures += ` + ${signed(bias)} (bias)`;
-  number += bias ?? 0;
-  if (over) figures = `(${figures}) / √${over} = ${shown(number)} / ${shown(Math.sqrt(over))}`;
-  if (relu) figures = `max(0, ${figures}) = max(0, ${shown(number)})`;
-  number /= over ? Math.sqrt(over) : 1;
-  return { figures, number: relu ? Math.max(0, number) : number, strips: [a, b], products };
-}
-
-/** A norm: γ (x − μ)/σ + β, with μ and σ of the row. */
-function norming(name, where, W, cell) {
-  const d = model.config.model_dim,
-    x = look(name, where).row(cell.i),
-    gamma = W.gamma.data[cell.j],
-    beta = W.beta.data[cell.j];
-  const mu = x.reduce((a, b) => a + b, 0) / d;
-  const sigma = Math.sqrt(x.reduce((a, b) => a + (b - mu) ** 2, 0) / d + model.config.eps);
-  return {
-    figures:
-      `γ (x − μ) / σ + β = ${signed(gamma)} · (${shown(x[cell.j])} − ${signed(mu)}) / ` +
-      `${shown(sigma)} + ${signed(beta)}`,
-    say: `μ and σ are the mean and the deviation of the row of ${d} numbers; γ and β are learned.`,
-    number: (gamma * (x[cell.j] - mu)) / sigma + beta,
-    strips: [row(name, where, cell.i, d)],
-  };
-}
-
-/** A softmax: e to the power of one score, over the sum of these powers. */
-function softened(cells, j, tau = 1) {
-  const powers = cells.map((cell) => Math.exp(value(cell) / tau)),
-    sum = powers.reduce((a, b) => a + b, 0);
-  const power = (k) => `e<sup>${shown(value(cells[k]))}${tau === 1 ? "" : `/${tau}`}</sup>`;
-  return {
-    figures: `${power(j)} / (${sumInFigures(powers, power)}) = ${shown(powers[j])} / ${shown(sum)}`,
-    number: powers[j] / sum,
-    strips: [cells],
-  };
-}
-
-const adding = (a, b) => ({
-  figures: `${signed(value(a))} + ${signed(value(b))}`,
-  number: value(a) + value(b),
-  strips: [[a], [b]],
-});
-const same = (a, whose) => ({
-  figures: `the same number as ${whose}`,
-  number: value(a),
-  strips: [[a]],
-});
-const learned = (figures) => (cell) => ({
-  figures: figures(cell),
-  number: value(cell),
-  strips: [],
-});
-const projecting = (W, { l, c, i, j }) =>
-  product(
-    row("T1", { l }, i, model.config.model_dim),
-    column(W, { l, c }, j, model.config.model_dim),
-  );
-const future = ({ i, j }) => now.switches.causal && j > i;
-
-const EXPLAIN = {
-  E: learned(({ i }) => `learned in training; the row of id ${i}, ${quoted(vocabulary[i])}`),
-  P: learned(({ i }) => `learned in training; row ${i + 1} is for token ${i + 1}`),
-  X: ({ i, j }) => adding({ name: "E", i: now.ids[i], j }, { name: "P", i, j }),
-  X_in: ({ l, i, j }) =>
-    l ? same({ name: "H", l: l - 1, i, j }, `H of block ${l}`) : same({ name: "X", i, j }, "X"),
-  T1: (cell) => norming("X_in", { l: cell.l }, own(cell.l).norm_1, cell),
-  Q: (cell) => projecting("W_Q", cell),
-  K: (cell) => projecting("W_K", cell),
-  V: (cell) => projecting("W_V", cell),
-  scores: ({ l, c, i, j }) =>
-    product(
-      row("Q", { l, c }, i, dk()),
-      row("K", { l, c }, j, dk()),
-      now.switches.scaled ? { over: dk() } : {},
-    ),
-  masked: (cell) =>
-    future(cell)
-      ? {
-          figures:
-            `${quoted(now.words[cell.j])} comes after ` + `${quoted(now.words[cell.i])}: its score`,
-          number: -Infinity,
-          strips: [],
-        }
-      : same({ ...cell, name: "scores" }, "the score"),
-  alpha: ({ l, c, i, j }) =>
-    softened(
-      now.words.map((_, k) => ({ name: future({ i, j: k }) ? "masked" : "scores", l, c, i, j: k })),
-      j,
-    ),
-  head: ({ l, c, i, j }) =>
-    now.switches.off === l * model.sizes.A + c
-      ? { figures: "this head is off: its output", number: 0, strips: [] }
-      : product(
-          row("alpha", { l, c }, i, now.words.length),
-          column("V", { l, c }, j, now.words.length),
-        ),
-  T2: ({ l, i, j }) => {
-    const heads = Array.from({ length: model.sizes.A }, (_, c) =>
-      row("head", { l, c }, i, model.sizes.dv),
-    ).flat();
-    return product(heads, column("W_O", { l }, j, heads.length));
-  },
-  T3: ({ l, i, j }) => adding({ name: "T2", l, i, j }, { name: "X_in", l, i, j }),
-  T4: (cell) => norming("T3", { l: cell.l }, own(cell.l).norm_2, cell),
-  hidden: ({ l, i, j }) =>
-    product(
-      row("T4", { l }, i, model.config.model_dim),
-      column("W_1", { l }, j, model.config.model_dim),
-      { bias: own(l).ffn.b_1.data[j], relu: true },
-    ),
-  T5: ({ l, i, j }) =>
-    product(
-      row("hidden", { l }, i, model.sizes.hidden),
-      column("W_2", { l }, j, model.sizes.hidden),
-      { bias: own(l).ffn.b_2.data[j] },
-    ),
-  H: ({ l, i, j }) => adding({ name: "T5", l, i, j }, { name: "T3", l, i, j }),
-  final: (cell) => {
-    const top = { l: model.config.num_blocks - 1 };
-    return now.switches.finalNorm
-      ? norming("H", top, model.weights.stack.final_norm, cell)
-      : same({ ...cell, ...top, name: "H" }, "H of the last block");
-  },
-  u: ({ i, j }) =>
-    product(row("final", {}, i, model.config.model_dim), row("E", {}, j, model.config.model_dim)),
-  y: ({ i, j }) => softened(row("u", {}, i, vocabulary.length), j, now.switches.tau),
-};
-for (const W of ["W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"])
-  EXPLAIN[W] = learned(() => "learned in training");
 
 // --- Drawing ---------------------------------------------------------------------------------
 
@@ -452,7 +207,7 @@ function drawDock() {
   if (!chosen) return;
   const made = EXPLAIN[chosen.name](chosen),
     x = value(chosen),
-    once = before_(chosen);
+    once = valueBefore(chosen);
   lit = made.strips.flat();
   const title = make("p", { class: "sl-title" });
   title.innerHTML =
@@ -613,7 +368,7 @@ const switches = () => ({
 });
 
 function refresh(ids = now.ids) {
-  now = computed(ids, switches());
+  compute(ids, switches());
   if (chosen) {
     // what is explained may be gone
     const M = look(chosen.name, chosen);
@@ -713,7 +468,7 @@ function listen() {
     refresh();
   });
   find("pin").addEventListener("click", () => {
-    was = now;
+    compareWithNow();
     refresh();
   });
   for (const box of stage.querySelectorAll(".sl-matrix[data-matrix]")) {
@@ -816,12 +571,10 @@ function check({ config, sizes, E }) {
 
 /** Take a model, and show a first text. */
 function take(given, first) {
-  ({ model, vocabulary, tokenizer } = given);
-  Object.assign(at, { l: 0, c: 0 });
+  takeModel(given, given.tokenizer.encode(first), switches());
   [chosen, lit, before] = [null, [], []];
   offerHeads();
   find("text").value = first;
-  now = was = computed(tokenizer.encode(first), switches());
   read();
 }
 

@@ -10,11 +10,11 @@ import {
   TUNINGS,
   TUPLETS,
 } from "./constants.js";
-import { Refusal } from "./engine.js";
+import { Refusal } from "./refusals.js";
 
 const DURING = new Set(["BAR", "SAME", "<eos>"]); // what ends a bar
 
-/** @import { Tokenizer } from "./engine.js" */
+/** @import { Tokenizer } from "./tokenizer.js" */
 /** @typedef {[number, number]} Signature */
 /** @typedef {{ step: number, notes: [number, number][] }} Moment */
 /** @typedef {{ steps: number, moments: Moment[] }} Bar */

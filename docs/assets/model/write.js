@@ -1,7 +1,9 @@
 /* The page "Write with it": a beginning, sliders, and what the model makes of them. The model
    itself is in a worker. */
 
-import { Refusal, Tensor, filterLogits, softmax } from "./engine.js";
+import { Tensor, softmax } from "./engine.js";
+import { Refusal } from "./refusals.js";
+import { filterLogits } from "./sampling.js";
 import { make } from "./elements.js";
 import { bestCheckpoint, offered } from "./run_folder.js";
 

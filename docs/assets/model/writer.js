@@ -1,22 +1,14 @@
 /* The worker of the page "Write with it": it holds a model, reads a text with it, and writes on. */
 
-import {
-  KVCache,
-  Refusal,
-  Tensor,
-  filterLogits,
-  headsOff,
-  lmHead,
-  norm,
-  readRun,
-  sample,
-  seeded,
-  softmax,
-} from "./engine.js";
+import { readRun } from "./checkpoint.js";
+import { KVCache, Tensor, headsOff, lmHead, norm, softmax } from "./engine.js";
+import { Refusal } from "./refusals.js";
+import { filterLogits, sample, seeded } from "./sampling.js";
 import { isPlayableGrip } from "./hand.js";
 import { allowedNext, alphaTex, headerAfter, plainTab, riffTokens, tabOf } from "./tab.js";
 
-/** @import { Logits, LanguageModel, Tokenizer } from "./engine.js" */
+/** @import { Logits, LanguageModel } from "./engine.js" */
+/** @import { Tokenizer } from "./tokenizer.js" */
 /** @typedef {Record<string, number>} Options Sampling options, by their names. */
 /** @typedef {{ alpha: Logits[][], stream: Logits[], u: Logits }} Row */
 /** @typedef {{ ids: number[], text: string, ended: boolean }} Written */

@@ -7,9 +7,9 @@ from typing import Any
 
 from slp_transformer._internal.config_checks import resolve_head_sizes
 from slp_transformer._internal.docs_sections import see
-from slp_transformer._internal.model_choices import POSITIONS
+from slp_transformer._internal.parts import ROTARY_SETTINGS
 from slp_transformer._internal.shape_types import Tensor
-from slp_transformer.feedforward import feedforward_class
+from slp_transformer.feedforward import LAYERS
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_config import HFConfigReader, SettingsTable
 
@@ -195,8 +195,7 @@ class HFFamily:
         if config.activation not in known:
             yield f"{config.activation}, only {', '.join(known)}"
         defaults = {f.name: f.default for f in fields(config)} | default_head_sizes(config)
-        unused = {n for choice in POSITIONS.values() for n in choice.settings}
-        unused -= set(POSITIONS[config.positions].settings)
+        unused = () if config.positions == "rotary" else ROTARY_SETTINGS
         config, written = with_default_sizes(config), dict[str, Any]()
         for name in defaults.keys() - {"activation", *WITHOUT_EFFECT, *unused, *self.written}:
             value = getattr(config, name)
@@ -284,5 +283,5 @@ def with_default_sizes(config: ModernConfig) -> ModernConfig:
         key_dim=key_dim,
         value_dim=value_dim,
         num_kv_heads=config.num_kv_heads or A,
-        hidden_dim=config.hidden_dim or feedforward_class(config.activation).default_hidden_dim(d),
+        hidden_dim=config.hidden_dim or LAYERS[config.activation].default_hidden_dim(d),
     )

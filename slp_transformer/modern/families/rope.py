@@ -2,11 +2,17 @@
 
 from typing import Any, get_type_hints
 
-from slp_transformer._internal.model_choices import ROPE_SCALINGS
 from slp_transformer.modern.config import ModernConfig, RopeScaling
 from slp_transformer.modern.hf_config import HFConfigReader
 
 ORIGINAL_LENGTH = "original_max_position_embeddings"
+OLD_LENGTH = {"original_context_length": ORIGINAL_LENGTH}
+PUBLISHED: dict[str, dict[str, str]] = {  # by rope_type: fields of `RopeScaling`, and their keys
+    "linear": {"factor": "factor"},
+    "llama3": {n: n for n in ("factor", "low_freq_factor", "high_freq_factor")} | OLD_LENGTH,
+    "yarn": {n: n for n in ("factor", "beta_fast", "beta_slow", "attention_factor")} | OLD_LENGTH,
+}
+OPTIONAL = ("beta_fast", "beta_slow", "attention_factor")  # a config.json may leave them out
 
 
 def rope_from_hf(
@@ -30,11 +36,11 @@ def rope_from_hf(
     content = older | newer
     rope = HFConfigReader(content, f"{settings.source}, rope_parameters")
     rope_type = rope.get_optional("rope_type", str) or rope.get("type", str, "default")
-    if rope_type not in ("default", *ROPE_SCALINGS):
-        rope.refuse("rope_type", rope_type, f"known are default, {', '.join(ROPE_SCALINGS)}")
-    choice = ROPE_SCALINGS[rope_type] if rope_type in ROPE_SCALINGS else None
+    if rope_type not in ("default", *PUBLISHED):
+        rope.refuse("rope_type", rope_type, f"known are default, {', '.join(PUBLISHED)}")
+    published = PUBLISHED.get(rope_type, {})
     known = {"type", "rope_type", "rope_theta", "partial_rotary_factor", ORIGINAL_LENGTH}
-    if unknown := set(content) - known - set(choice.published.values() if choice else ()):
+    if unknown := set(content) - known - set(published.values()):
         rope.refuse(min(unknown), content[min(unknown)], "there is no such part here")
     base = rope.get_optional("rope_theta", float) or settings.get(base_name, float, 10000.0)
     found: dict[str, Any] = {"rope_base": base}
@@ -42,13 +48,13 @@ def rope_from_hf(
         rope.check_usual_values(partial_rotary_factor=1.0)
     else:
         found["rotary_share"] = rope.get("partial_rotary_factor", float, share)
-    if choice is None:
+    if not published:
         return found
     types = get_type_hints(RopeScaling)
     numbers = {
         ours: rope.get(theirs, float if ours == "attention_factor" else types[ours])
-        for ours, theirs in choice.published.items()
-        if ours not in choice.optional or content.get(theirs) is not None
+        for ours, theirs in published.items()
+        if ours not in OPTIONAL or content.get(theirs) is not None
     }
     return found | {"rope_scaling": RopeScaling(rope_type, **numbers)}
 
@@ -60,7 +66,7 @@ def rope_to_hf(config: ModernConfig) -> dict[str, Any]:
     if config.rotary_share != 1:
         rope["partial_rotary_factor"] = config.rotary_share
     if (scaling := config.rope_scaling) is not None:
-        published = ROPE_SCALINGS[scaling.rope_type].published
+        published = PUBLISHED[scaling.rope_type]
         rope["rope_type"] = scaling.rope_type
         found = {theirs: getattr(scaling, ours) for ours, theirs in published.items()}
         rope |= {theirs: value for theirs, value in found.items() if value is not None}
