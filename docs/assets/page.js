@@ -1,5 +1,9 @@
 /* What every page does: it makes what scrolls reachable, and prints answers last. */
 
+/* Beside a reader's PDF a chapter stands in a frame, which has no need of what is around it. */
+if (window.name === "slp-panel" && parent !== window)
+  document.documentElement.classList.add("slp-framed");
+
 /* A box that scrolls can be reached by the keyboard, and shows that there is more; others are no
    stop. */
 (() => {

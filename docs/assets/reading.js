@@ -46,7 +46,7 @@ const Reading = {
   }
 
   const chapter = document.querySelector(".slp-chapter");
-  if (!chapter) return;
+  if (!chapter || document.documentElement.matches(".slp-framed")) return;
   const stated = Reading.minutesIn(chapter.textContent.slice(0, 6000));
   const minutes = () => {
     const path = /** @type {HTMLElement | null} */ (chapter.querySelector(".slp-path"));

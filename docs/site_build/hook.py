@@ -99,7 +99,7 @@ def on_config(config):
         {"Home": "index.md"},
         *([{"Chapters": pages}] if pages else []),
         {"Live": list(LIVE_PAGES)},
-        {"Equations": ["equations.md", *(["tests.md"] if site.equation_tests else [])]},
+        {"Equations": ["equations.md", "book.md", *(["tests.md"] if site.equation_tests else [])]},
         {"Guide": [f"{name}.md" for name in GUIDE]},
         {
             "Package": [
@@ -200,6 +200,7 @@ def on_files(files: Files, config) -> Files:
     site.symbols = previews.symbols(notation.read_text("utf-8")) if notation.is_file() else {}
     shown = previews.as_json(site.equations, site.book, pages.ways_to, site.symbols)
     files.append(File.generated(config, "equations.json", content=pages.equations_json()))
+    files.append(File.generated(config, "figures.json", content=pages.figures_json()))
     files.append(File.generated(config, "previews.json", content=shown))
     files.append(File.generated(config, constants.FILE, content=constants.as_module()))
     tab = model_pages.model_folder(site.root, "tab")
@@ -369,6 +370,10 @@ def on_post_page(output, page, config):
         page_js += f'<script src="{relative("assets/touch.js", page)}" defer></script>'
     if model_pages.HEAR_STAGE in output:
         page_js += f'<script src="{relative("assets/alphatab/hear.js", page)}" defer></script>'
+    if model_pages.BOOK_STAGE in output:
+        folder = relative("assets/book/", page)
+        page_js += f'<link rel="stylesheet" href="{folder}book.css">'
+        page_js += f'<script src="{folder}book.js" type="module"></script>'
     for stage, name in model_pages.STAGES.items():
         if stage in output:
             folder = relative("assets/model/", page)

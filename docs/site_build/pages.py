@@ -10,6 +10,7 @@ import chapter_source
 import diagrams
 import execution
 import exercises
+import figures
 import links
 import model_pages
 import nbformat
@@ -20,6 +21,7 @@ import reference
 import short_path
 from chapter_source import Chapter
 from diagrams import Link
+from markdown.extensions.toc import slugify
 from mkdocs.exceptions import PluginError
 from reference import ApiPage, short_name, url_of
 from state import log, relative, site
@@ -158,6 +160,8 @@ def with_model(content: str, page) -> str:
             piece = model_pages.fill_home_piece(site.root, player)
             content = content.replace(model_pages.HOME_PIECE_MARK, piece)
             return content.replace("<!-- looking -->", model_pages.looking(site.root, link))
+        case "book.md":
+            return model_pages.fill_book(content, site.book)
         case "hear.md":
             heard = model_pages.stage(model_pages.pieces(site.root), player)
             return content.replace(model_pages.HEAR_MARK, heard)
@@ -636,6 +640,12 @@ def equations_json() -> str:
                 "slug": equation.slug,
                 "title": site.book.slugs[equation.slug]["title"],
                 "numbers": equation.numbers,
+                "drafts": {
+                    draft: numbers
+                    for draft in site.book.drafts
+                    if equation.slug in site.book.slugs
+                    and (numbers := site.book.numbers_of(equation.slug, draft))
+                },
                 "tex": equation.tex,
                 "chapters": [f"chapters/{stem}/#eq-{equation.slug}" for stem in equation.chapters],
                 "code": equation.objects,
@@ -646,6 +656,30 @@ def equations_json() -> str:
         indent=1,
         ensure_ascii=False,
     )
+
+
+def figures_json() -> str:
+    """Where each figure and exercise of the book has its like, by draft and number."""
+    found: dict[str, dict] = {
+        kind: {draft: {} for draft in site.book.drafts} for kind in ("figures", "exercises")
+    }
+
+    def add(kind: str, draft: str, number: str, at: str, title: str) -> None:
+        found[kind][draft].setdefault(number, []).append({"at": at, "title": title})
+
+    for stem, shown in site.figures.items():
+        for figure in shown:
+            for draft, number in figures.of_the_book(figure.caption, site.book):
+                title = re.sub(r" \(Figs?\.? [^)]*\)", "", figure.caption)
+                add("figures", draft, number, f"chapters/{stem}/#fig-{figure.name}", title)
+    drafts = {name: draft for draft, name in site.book.drafts.items()}
+    for chapter in site.chapters:
+        headings = re.findall(r"^# ### (.+)$", chapter.exercises, flags=re.MULTILINE)
+        for heading in headings:
+            if twin := re.search(r" \(exercise (\d+\.\d+) in the (.+)\)$", heading):
+                at = f"chapters/{chapter.path.stem}/#{slugify(heading, '-')}"
+                add("exercises", drafts[twin[2]], twin[1], at, heading.removesuffix(twin[0]))
+    return json.dumps(found, indent=1, ensure_ascii=False)
 
 
 def _short(name: str) -> str:

@@ -338,7 +338,7 @@ class PageHandler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("X-Frame-Options", "DENY")
+        self.send_header("X-Frame-Options", "SAMEORIGIN")  # "Open your chapter" shows chapters
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         self.send_header("Cross-Origin-Opener-Policy", "same-origin")
         if kind == "text/html":
@@ -346,6 +346,7 @@ class PageHandler(BaseHTTPRequestHandler):
             known = {hashlib.sha256(script).digest() for script in INLINE_SCRIPT.findall(content)}
             hashes = " ".join(f"'sha256-{b64encode(one).decode()}'" for one in sorted(known))
             policy = f"script-src 'self' {hashes}; object-src 'none'; base-uri 'self'"
+            policy += "; frame-ancestors 'self'"
             policy += "; worker-src 'self' blob:"  # alphaTab's begin with a line that it writes
             self.send_header("Content-Security-Policy", policy)
         if digest:
