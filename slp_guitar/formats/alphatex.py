@@ -338,8 +338,8 @@ class _AlphaTexParser:
         if len(notes) == 1:
             beat_effects += _parse_effects(notes[0][2])
         own_effects = [_parse_effects(effects) for _, _, effects in notes] * (len(notes) > 1)
-        for name, _ in chain(beat_effects, *own_effects):
-            self.leave_out(f"{{{name}}}")
+        for name, numbers in chain(beat_effects, *own_effects):
+            self.leave_out(f"{{{name}}}", *(f"{{{name} {number}}}" for number in numbers[:1]))
         if any(name == "gr" for name, _ in beat_effects):
             return  # grace notes take their time from others
         for name, numbers in beat_effects:

@@ -49,7 +49,7 @@ IN_GPIF = [
     ("NOTE", "<Ornament>Turn</Ornament>", "Ornament"),
     ("NOTE", "<Trill>67</Trill>", "Trill"),
     ("NOTE", "<Vibrato>Wide</Vibrato>", "Vibrato"),
-    ("NOTE", "<LeftFingering>I</LeftFingering>", "LeftFingering"),
+    ("NOTE", "<LeftFingering>P</LeftFingering>", "LeftFingering"),
     ("NOTE", "<NobodyHasHeardOfIt />", "NobodyHasHeardOfIt"),
     ("WAY", '<Property name="LeftHandTapped"><Enable /></Property>', "Property LeftHandTapped"),
     ("WAY", '<Property name="Slide"><Flags>16</Flags></Property>', "Flags"),
@@ -121,7 +121,7 @@ def in_gp5():
             n.effect, "tremoloPicking", gp.TremoloPickingEffect(gp.Duration(16))
         ),
         "NoteEffect.leftHandFinger": lambda b, n: setattr(
-            n.effect, "leftHandFinger", gp.Fingering.index
+            n.effect, "leftHandFinger", gp.Fingering.thumb
         ),
         "NoteEffect.slides": lambda b, n: n.effect.slides.append(gp.SlideType.outDownwards),
         "NoteEffect.harmonic": lambda b, n: setattr(n.effect, "harmonic", gp.PinchHarmonic()),
@@ -215,7 +215,7 @@ IN_MUSICXML = [
     ("NOTATION", "<articulations><tenuto/></articulations>", "tenuto"),
     ("NOTATION", "<fermata/>", "fermata"),
     ("NOTATION", "<nobody-has-heard-of-it/>", "nobody-has-heard-of-it"),
-    ("TECHNICAL", "<fingering>1</fingering>", "fingering"),
+    ("TECHNICAL", "<fingering>5</fingering>", "fingering"),
     ("TECHNICAL", "<up-bow/>", "up-bow"),
     ("TECHNICAL", "<bend><bend-alter>2</bend-alter><release/></bend>", "release"),
 ]  # fmt: skip
@@ -290,7 +290,7 @@ def test_an_event_of_midi_is_named(tmp_path, name):
 EFFECTS = (
     'ch "D"|txt "softly"|lyrics "la"|dy ppp|tr 5 16|tp 16|gr|f|bu|bd|pu|ot 8va|cre|dec|fermata'
 )
-EFFECTS += "|rasg mi|lf 2|lht|dead|nobody"
+EFFECTS += "|rasg mi|lf 1|lht|dead|nobody"
 TAGS = '\\section "A" "Chorus"|\\tf triplet8th|\\ft|\\db|\\ottava 8va|\\nobodyhasheardofit'
 
 
