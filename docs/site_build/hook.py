@@ -193,6 +193,10 @@ def on_files(files: Files, config) -> Files:
     files.append(File.generated(config, "equations.json", content=pages.equations_json()))
     files.append(File.generated(config, "previews.json", content=shown))
     files.append(File.generated(config, constants.FILE, content=constants.as_module()))
+    tab = model_pages.model_folder(site.root, "tab")
+    for path in (*sorted(tab.iterdir()), tab.with_name("LICENSE.txt")):
+        to = f"assets/model/tab/{path.name}"
+        files.append(File.generated(config, to, abs_src_path=str(path)))
     return files
 
 

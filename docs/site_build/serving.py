@@ -137,7 +137,7 @@ class PageServer(ThreadingHTTPServer):
         with self._changed:
             return self._asked.pop(0) if self._asked else None
 
-    def is_there(self, name: str) -> None:
+    def release(self, name: str) -> None:
         """Let those go on who wait for a file, whether it has come or could not be made."""
         with self._changed:
             self._coming.discard(name)

@@ -96,7 +96,7 @@ def check_sources(model: Model, num_prompts: int, sources: Sequence[Any] | Tenso
         raise ValueError("A source is empty: give at least one token to each.")
 
 
-def check_beam_options(
+def check_decoding_options(
     num_beams: int | None,
     length_penalty: float,
     max_new_tokens: int | None,

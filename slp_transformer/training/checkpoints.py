@@ -380,7 +380,7 @@ def load_averaged_weights(model: nn.Module, folders: list[Path]) -> None:
 # --- Resuming ------------------------------------------------------------------------------------
 
 
-def load_last_checkpoint(
+def resume_last_checkpoint(
     out_dir: Path, model: nn.Module, state: TrainerState, *, resume: bool
 ) -> dict[str, Tensor]:
     """Load the last checkpoint of a run into its model and state, if there is one.

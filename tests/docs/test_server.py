@@ -153,7 +153,7 @@ def live(root, tmp_path):
         def announce(self, urls):
             self.told.append(urls)
 
-        def is_there(self, name):
+        def release(self, name):
             """No request waits."""
 
     build_site(root, Pages.folder)

@@ -645,7 +645,7 @@ def test_a_page_that_is_still_to_come_is_waited_for_and_others_are_not(server, f
     (folder / "later").mkdir()
     (folder / "later" / "index.html").write_text(PAGE.format("<p>came</p>"), encoding="utf-8")
     for name in ("later/index.html", "lost/index.html"):  # the second could not be made
-        server.is_there(name)
+        server.release(name)
     for one in waiting:
         one.join(10)
     assert b"came" in answers["/later/"][1]
