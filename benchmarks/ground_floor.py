@@ -92,6 +92,7 @@ def start(folder: Path) -> subprocess.Popen[str]:
     environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).resolve().parent)
     return subprocess.Popen(
         [sys.executable, "-c", "import ground_floor; ground_floor.answer()"],
+        cwd=folder,  # which Python looks at first
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -116,6 +117,9 @@ def answer() -> None:
     """Answer each line: CPU seconds of a work by its name, or what runs."""
     import torch
 
+    import slp_transformer
+
+    assert Path(slp_transformer.__file__).parents[1] == Path.cwd(), "another checkout was imported"
     torch.set_num_threads(1)
     work = make_work()
     for line in sys.stdin:

@@ -15,6 +15,8 @@ import diagrams
 import links
 from chapter_source import Chapter, number_of
 
+from slp_transformer._internal.equations import Equations
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -62,6 +64,33 @@ def of(chapter: Chapter, taken: Iterable[str] = ()) -> list[Figure]:
                 if slug in diagrams.BEFORE and slug not in taken:
                     wiring = diagrams.BEFORE[slug]
                     add(f"wiring-{slug}", wiring.caption, wiring.text, None, slug)
+    return found
+
+
+def of_the_book(caption: str, book: Equations) -> list[tuple[str, str]]:
+    """The (draft, number) of each figure of the book that a caption names.
+
+    "(Figs 8.1 and 8.7 · 7.1 and 7.7)" has those of each draft in turn; "(Fig. 8.19)" has those of
+    one draft: that whose own chapter it is in, or else that which has equations of that chapter.
+    """
+    named = re.search(r"\(Figs?\.? ([^)]*)\)", caption)
+    if not named:
+        return []
+    parts = [re.findall(r"\d+\.\d+", part) for part in named[1].split(" · ")]
+    if len(parts) == len(book.drafts):
+        both = zip(book.drafts, parts, strict=True)
+        return [(draft, number) for draft, numbers in both for number in numbers]
+    found = []
+    for number in parts[0]:
+        chapter = number.partition(".")[0]
+        own = [draft for draft, one in book.chapters.items() if one["number"] == chapter]
+        others = [
+            draft
+            for draft in book.drafts
+            for slug in book.slugs
+            if any(known.startswith(f"{chapter}.") for known in book.numbers_of(slug, draft))
+        ]
+        found += [(draft, number) for draft in (own or others)[:1]]
     return found
 
 

@@ -11,8 +11,10 @@ interface XMLHttpRequest {
   late?: boolean;
 }
 
-/** An element of one of our own pages: a field, a link, a fold, or the player. */
+/** An element of one of our own pages: a field, a link, a fold, a frame, or the player. */
 interface OnPage extends HTMLInputElement {
+  contentWindow: Window;
+  contentDocument: Document;
   href: string;
   /** Of a fold; of the player, what hands out alphaTab. */
   open: any;
@@ -60,6 +62,7 @@ interface EventTarget {
   closest?(selectors: string): OnPage | null;
   value?: string;
   checked?: boolean;
+  files?: FileList;
 }
 interface Element {
   closest(selectors: string): OnPage | null;

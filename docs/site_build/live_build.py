@@ -93,7 +93,7 @@ class LiveBuild:
         self.spare = Path(self._own.name)
         self._finished: queue.SimpleQueue[Chapter] = queue.SimpleQueue()
         self._background = site.background = execution.Background(
-            site.cache, log.info, self._on_finished
+            site.cache, log.info, self._on_finished, self._read_last
         )
         self._is_due = site.deferring  # whether something is left for a build of everything
         if last.later:
@@ -136,6 +136,11 @@ class LiveBuild:
             stem = chapter.path.stem
             if site.outputs[stem] is None:
                 self._background.want(chapter, site.keys[stem])
+        self._background.begin()
+
+    def _read_last(self) -> str:
+        """Return the stem of the chapter that somebody has opened last."""
+        return self._server.opened_last.partition("chapters/")[2].partition("/")[0]
 
     def _build_later(self) -> None:
         """Build pages that the first build has left, those first that somebody waits for."""

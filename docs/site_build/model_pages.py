@@ -39,6 +39,7 @@ from slp_guitar.formats.registry import read_any_tab_file
 from slp_guitar.fretboard import MAX_FRET, TUNINGS
 from slp_guitar.practice import make_practice_studies
 from slp_guitar.timing import fit_bars_to_time_signature
+from slp_transformer._internal.equations import Equations
 from slp_transformer._internal.sampling_table import SAMPLING
 
 SENTENCE_MARK, WRITE_MARK, HEAR_MARK = "<!-- sentence -->", "<!-- write -->", "<!-- heard -->"
@@ -48,6 +49,7 @@ MISTAKES_MARK, QUIZ_MARK = "<!-- mistakes -->", "<!-- unnamed -->"
 STAGES = {f'id="slp-{name}"': name for name in ("sentence", "write", "fingering")}
 """By their names, the stages that have a script and styles of their own."""
 HEAR_STAGE = 'id="slp-hear"'
+BOOK_MARK, BOOK_STAGE = "<!-- book -->", 'id="slp-book"'
 
 
 def template(name: str) -> Template:
@@ -384,6 +386,15 @@ def fill_fingering(content: str, player_assets: str) -> str:
         player=player(player_assets, format_tab(_fingered(EXAMPLE_HALF_STEPS).tab)),
     )
     return content.replace(FINGERING_MARK, page)
+
+
+# --- Open your chapter ----------------------------------------------------------------------------
+
+
+def fill_book(content: str, book: Equations) -> str:
+    """Return the page "Open your chapter" with its stage."""
+    drafts = [{"key": key, "name": name} | book.chapters[key] for key, name in book.drafts.items()]
+    return content.replace(BOOK_MARK, template("book.html").render(drafts=drafts))
 
 
 # --- Hear it --------------------------------------------------------------------------------------

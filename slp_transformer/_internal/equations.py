@@ -16,6 +16,7 @@ class Equations:
 
     Attributes:
         drafts: the names of the drafts by their keys, oldest first.
+        chapters: of each draft the chapter of most equations: its number, title and months.
         slugs: what the file says of each equation, in the order of the book.
     """
 
@@ -23,6 +24,7 @@ class Equations:
         """Read what a file says."""
         content = tomllib.loads(text)
         self.drafts: dict[str, str] = content["drafts"]
+        self.chapters: dict[str, dict[str, object]] = content.get("chapters", {})
         self.slugs: dict[str, dict[str, str]] = content["equations"]
 
     def format_place(self, *slugs: str, span: bool = False) -> str:

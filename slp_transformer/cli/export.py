@@ -76,11 +76,9 @@ def execute(options: ExportOptions) -> None:
     if not options.adapter:
         merge_lora(model)  # before anything is rounded
     model.to(getattr(torch, options.dtype))
-    for name, W in model.state_dict().items():
+    for key, W in model.state_dict().items():
         if not is_all_finite(W):
-            raise ValueError(
-                f"{name} of {run} has numbers beyond {options.dtype}: choose bfloat16."
-            )
+            raise ValueError(f"{key} of {run} has numbers beyond {options.dtype}: choose bfloat16.")
     if options.adapter:
         checkpoint = checkpoint_folder(run, which)
         base = load_lora_base(checkpoint)

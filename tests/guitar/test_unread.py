@@ -1,13 +1,17 @@
 """Twenty signs put into each kind of file one by one: kept, or named with their first bar."""
 
+import random
+import shutil
 import zipfile
+from xml.etree import ElementTree
 
 import mido
 import pytest
+from alphatab import export_guitar_pro_7, sound_and_look_alike
 
 from slp_guitar.formats import registry
 from slp_guitar.formats.alphatex import parse_alphatex_tabs
-from slp_guitar.formats.unread import TABLES
+from slp_guitar.formats.unread import TABLES, iter_xml_parts
 
 guitarpro = pytest.importorskip("guitarpro", reason="Guitar Pro files need the guitar extra")
 
@@ -343,6 +347,8 @@ def test_what_stands_beside_a_row_is_named(tmp_path):
     assert said(txt(tmp_path, text)) == ["'hold' beside a row is left out"]
 
 
+BY_BAR = "looked into bar by bar, or where a bar, voice or beat names it"
+
 # --- The lists ------------------------------------------------------------------------------------
 
 
@@ -352,6 +358,42 @@ def test_every_entry_that_may_be_skipped_has_one_reason_and_is_not_read():
         assert len(names) == len(set(names)), kind
         assert not set(names) & set(table["read"]), kind
         assert all(len(reason) > 15 for reason in table["skipped"]), kind
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("node") is None, reason="alphaTab runs in Node.js")
+def test_what_may_be_skipped_changes_neither_sound_nor_page_in_alphatab(tmp_path):
+    """Twenty entries that are in a file, drawn; each is taken out of it."""
+    (tmp_path / "a.atex").write_text(
+        '\\title "A"\n.\n3.3.4 5.3{h}.4 7.3.2 | 3.2.1', encoding="utf-8"
+    )
+    export_guitar_pro_7(tmp_path / "a.atex", tmp_path / "a.gp")
+    with zipfile.ZipFile(tmp_path / "a.gp") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    score, others = "Content/score.gpif", []
+    # What a guitar has in any case, the names of what is taken out elsewhere, a hidden tempo.
+    apart = {"@id", "@name", "Visible", "Transpose", "Program=25"}
+    entries = [name for own in TABLES["gpif"]["skipped"].values() for name in own]
+    entries = [name for name in entries if name not in apart]
+    random.Random(58).shuffle(entries)
+    for name in entries:
+        root = ElementTree.fromstring(members[score])
+        found = [
+            (parent, part)
+            for parent in root.iter()
+            for names, part in iter_xml_parts(parent)
+            if name in names and part in list(parent)
+        ]
+        if not found or name in TABLES["gpif"]["skipped"][BY_BAR] or len(others) == 20:
+            continue
+        for parent, part in found:
+            parent.remove(part)
+        others.append(tmp_path / f"{len(others)}.gp")
+        with zipfile.ZipFile(others[-1], "w") as archive:
+            for member, content in members.items():
+                own = ElementTree.tostring(root) if member == score else content
+                archive.writestr(member, own)
+    assert sound_and_look_alike(tmp_path / "a.gp", *others) == [True] * 20
 
 
 @pytest.mark.parametrize("suffix", [".gp5", ".musicxml", ".mid", ".atex", ".txt"])

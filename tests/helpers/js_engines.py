@@ -38,9 +38,13 @@ def script(name):
 def as_module(*names):
     """Return scripts, each after those that it imports, as an expression: their exports."""
     code = "\n".join(map(script, names))
-    exported = re.findall(r"^export (?:class|const|function\*?) (\w+)", code, flags=re.MULTILINE)
     code = re.sub(r'^import \{[^}]*\} from "\./\w+\.js";', "", code, flags=re.MULTILINE)
-    before = script("constants.js") if names != ("constants.js",) else ""
+    return as_expression(code, script("constants.js") if names != ("constants.js",) else "")
+
+
+def as_expression(code, before=""):
+    """Return a script without imports as an expression: an object of its exports."""
+    exported = re.findall(r"^export (?:class|const|function\*?) (\w+)", code, flags=re.MULTILINE)
     code = re.sub(r"^export ", "", before + code, flags=re.MULTILINE)
     return f"(() => {{ {code}\nreturn {{{','.join(exported)}}}; }})()"
 

@@ -1,0 +1,496 @@
+/* The page "Open your chapter": a reader's own PDF, with what we have for its equations beside it.
+   Of the file nothing is kept and nothing is sent. */
+
+import { recognize, reportOn, withNumbers } from "./chapter.js";
+import { destinationsOf } from "./destinations.js";
+import { choose, columnsOfText } from "./finder.js";
+import { Refused, Viewer } from "./viewer.js";
+
+const CALM = /** @type {FocusOptions} */ ({ preventScroll: true, focusVisible: false });
+const KEY = "slp-draft"; // as on all pages
+const SETTLE_EVERY = 25; // pages
+const site = new URL("../..", import.meta.url);
+const find = (name) => document.getElementById(`b-${name}`);
+const make = (tag, given = {}, ...inside) => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(given)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value);
+  }
+  made.append(...inside);
+  return made;
+};
+const fetchJson = async (name) => (await fetch(new URL(name, site))).json();
+
+let known = null; // { drafts, figures }, once a file is opened
+const loadKnown = () =>
+  (known ??= Promise.all([fetchJson("equations.json"), fetchJson("figures.json")]).then(
+    ([equations, figures]) => ({
+      drafts: withNumbers(JSON.parse(find("drafts").textContent), equations),
+      figures,
+    }),
+  ));
+
+const viewer = new Viewer(find("pages"), (page) => {
+  if (document.activeElement !== find("page")) find("page").value = String(page);
+  find("zoom").value = `${Math.round(100 * viewer.scale)} %`;
+});
+
+// What is open: { pages, destinations, drafts, figures, draft, marks, chosen }
+let book = null;
+let shown = null; // the mark whose place is beside the page
+let opener = null; // what had the focus before
+
+/* The stage takes what the site's header leaves. */
+const below = () => {
+  const height =
+    /** @type {HTMLElement} */ (document.querySelector(".md-header"))?.offsetHeight ?? 0;
+  find("stage").style.setProperty("--b-top", `${height}px`);
+};
+addEventListener("resize", below);
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+const refuse = (text) => {
+  find("refused").textContent = text;
+  leave();
+  find("file").focus();
+};
+
+async function open(file) {
+  find("refused").textContent = "";
+  shut();
+  find("stage").hidden = false;
+  document.documentElement.classList.add("slp-book-open");
+  below();
+  // Keys of the theme that lead to the next page would lose the file.
+  for (const link of document.querySelectorAll("link[rel=prev], link[rel=next]")) link.remove();
+  find("says").replaceChildren(`Opening ${file.name} …`);
+  find("hits").textContent = find("words").value = "";
+  book = null;
+  try {
+    const [{ drafts, figures }, isOpen] = await Promise.all([loadKnown(), viewer.open(file)]);
+    if (!isOpen) return;
+    const own = (book = {
+      pages: [],
+      total: viewer.pages.length,
+      destinations: [],
+      drafts,
+      figures,
+      draft: null,
+      marks: [],
+      chosen: [],
+    });
+    find("page").max = String(own.total);
+    find("count").textContent = `of ${own.total}`;
+    find("pages").focus(CALM);
+    const destinations = destinationsOf(viewer.pdf).catch(() => []);
+    const ready = await Promise.race([destinations, new Promise((go) => setTimeout(go, 5000, []))]);
+    if (own === book) own.destinations = ready;
+    for await (const page of viewer.read()) {
+      if (own !== book) return;
+      own.pages.push(page);
+      if (own.pages.length % SETTLE_EVERY === 0 || own.pages.length === own.total) settle();
+      else if (own.pages.length === 1) say(report());
+    }
+  } catch (error) {
+    if (!(error instanceof Refused)) {
+      console.error(error);
+      refuse("This PDF could not be shown.");
+    } else if (book?.pages.length) say({ text: error.message, missing: [], chapterPage: 0 });
+    else refuse(error.message);
+  }
+}
+
+function leave() {
+  viewer.close();
+  book = null;
+  shut();
+  find("frame").removeAttribute("src");
+  find("stage").hidden = true;
+  document.documentElement.classList.remove("slp-book-open");
+  find("file").value = "";
+}
+
+/* --- which draft, and what there is of it ---------------------------------------------------- */
+
+const recognized = () =>
+  recognize(book.chosen, book.drafts, book.pages[0]?.text ?? "", find("draft").value);
+const report = () => {
+  const { pages, total, chosen, drafts } = book;
+  return reportOn({ pages, total, chosen, recognized: recognized(), drafts });
+};
+
+function settle() {
+  book.chosen = choose(book.pages, book.destinations);
+  const { draft } = recognized();
+  const before = book.draft;
+  book.draft = draft;
+  viewer.columns = columnsOfText(book.pages);
+  if (viewer.fit === "page") viewer.refit();
+  if (draft && draft !== before) keepDraft(draft.key);
+  mark(draft !== before);
+  say(report());
+  tellFrame();
+}
+
+/* The draft is that of the whole site: chapters show its numbers. */
+function keepDraft(key) {
+  try {
+    if (localStorage.getItem(KEY) === key) return;
+    localStorage.setItem(KEY, key);
+  } catch {
+    return; // nothing is remembered where nothing may be
+  }
+  if (shown) find("frame").contentWindow?.location.reload();
+}
+
+function say({ text, missing, chapterPage }) {
+  const parts = [make("span", {}, text)];
+  if (chapterPage)
+    parts.push(
+      make(
+        "button",
+        { type: "button", onclick: () => viewer.goTo(chapterPage) },
+        `Go to page ${chapterPage}`,
+      ),
+    );
+  if (missing.length && book?.pages.length === book?.total) {
+    const list = missing.map(({ number, equation }) =>
+      make(
+        "a",
+        { href: addressOf(equation.chapters[0]), target: "slp-chapter", title: equation.title },
+        number,
+      ),
+    );
+    const inside = list.flatMap((link, k) => (k ? [", ", link] : [link]));
+    const fold = make(
+      "details",
+      {},
+      make("summary", {}, `Not found: ${missing.length}`),
+      ...inside,
+    );
+    parts.push(fold);
+  }
+  const isSame = find("says").textContent === parts.map((part) => part.textContent).join("");
+  if (!isSame) find("says").replaceChildren(...parts);
+}
+
+/* --- markers --------------------------------------------------------------------------------- */
+
+const addressOf = (place) => new URL(place, site).href;
+
+/* What we have for a number of the draft, if anything. */
+function entryOf(one) {
+  const number = `${one.chapter}.${one.index}`;
+  const { key, numbers } = book.draft;
+  if (one.kind === "figure" || one.kind === "exercise") {
+    const found = book.figures[`${one.kind}s`][key]?.[number];
+    if (!found) return null;
+    const name = one.kind === "figure" ? `Figure ${number}` : `Exercise ${number}`;
+    return {
+      number,
+      name,
+      title: found[0].title,
+      places: found.map(({ at }) => at),
+      equation: null,
+    };
+  }
+  const equation = numbers.get(number);
+  return (
+    equation && {
+      number,
+      name: `(${number})`,
+      title: equation.title,
+      places: equation.chapters,
+      equation,
+    }
+  );
+}
+
+/* Markers that are there already stay, so that none goes from under a pointer. */
+function mark(isOther) {
+  const before = new Map(isOther ? [] : book.marks.map((one) => [one.key, one]));
+  for (const one of isOther ? book.marks : []) one.button.remove();
+  const marks = [];
+  for (const one of book.draft ? book.chosen : []) {
+    const entry = entryOf(one);
+    if (!entry) continue;
+    const key = `${one.page} ${one.kind} ${entry.number} ${one.y}`;
+    const kept = before.get(key);
+    before.delete(key);
+    marks.push(kept ?? { ...entry, key, found: one, button: buttonFor(entry, one) });
+  }
+  for (const one of before.values()) one.button.remove();
+  book.marks = marks;
+}
+
+function buttonFor(entry, one) {
+  const page = viewer.pages[one.page - 1];
+  const button = make("button", {
+    type: "button",
+    class: `b-mark b-${one.kind}`,
+    title: entry.title,
+    "aria-label": `${entry.name}, ${entry.title}`,
+    "aria-expanded": "false",
+    onclick: () => show(book.marks.find((own) => own.button === button)),
+  });
+  viewer.place(
+    button,
+    page,
+    one.x - 1,
+    one.y - 0.85 * one.size,
+    one.end + 1,
+    one.y + 0.3 * one.size,
+  );
+  page.marks.append(button);
+  return button;
+}
+
+/* --- beside the page ------------------------------------------------------------------------- */
+
+function show(one, place = 0) {
+  const isFirst = find("panel").hidden;
+  if (isFirst) opener = one.button;
+  for (const other of book.marks) other.button.setAttribute("aria-expanded", String(other === one));
+  shown = one;
+  find("title").replaceChildren(make("span", { class: "b-number" }, one.name), ` ${one.title}`);
+  find("panel").hidden = false;
+  find("both").classList.add("b-two");
+  const ways = [];
+  const way = (text, to) => ways.push(make("a", { href: to, target: "slp-chapter" }, text));
+  way("Open in the chapter", addressOf(one.places[place]));
+  if (one.places.length > 1)
+    one.places.forEach((_, k) =>
+      ways.push(
+        make(
+          "button",
+          { type: "button", "aria-pressed": String(k === place), onclick: () => show(one, k) },
+          `${one.equation ? "Chapter" : "Place"} ${k + 1}`,
+        ),
+      ),
+    );
+  for (const exercise of exercisesOf(one)) ways.push(exercise);
+  find("ways").replaceChildren(...ways);
+  const { found } = one;
+  go(addressOf(one.places[place]));
+  if (isFirst) viewer.refit();
+  const page = viewer.pages[found.page - 1];
+  const top = page.element.offsetTop + found.y * viewer.scale;
+  const { scrollTop, clientHeight } = find("pages");
+  if (top < scrollTop + 40 || top > scrollTop + clientHeight - 60 || isFirst)
+    viewer.goTo(found.page, found.y);
+}
+
+/* Exercises of the PDF that ask for this equation have markers of their own; ours come from the chapter. */
+function exercisesOf(one) {
+  const doc = frameDocument();
+  if (
+    !doc ||
+    !one.equation ||
+    !find("frame").src.startsWith(addressOf(one.places[0].split("#")[0]))
+  )
+    return [];
+  return exercisesIn(doc, one.equation.slug);
+}
+const exercisesIn = (doc, slug) => {
+  const found = [];
+  for (const heading of doc.querySelectorAll("h3[id^=exercise]")) {
+    for (
+      let next = heading.nextElementSibling;
+      next && !next.matches("h2, h3");
+      next = next.nextElementSibling
+    ) {
+      if (
+        ![...next.querySelectorAll("a[href*='#eq-']")].some(
+          (link) => decodeURIComponent(link.hash) === `#eq-${slug}`,
+        )
+      )
+        continue;
+      const name = heading.firstChild?.textContent.split(" · ")[0] ?? "Exercise";
+      found.push(
+        make(
+          "button",
+          { type: "button", onclick: () => go(new URL(`#${heading.id}`, doc.location.href).href) },
+          name,
+        ),
+      );
+      break;
+    }
+  }
+  return found;
+};
+
+/* Within a chapter the frame stays, with what a reader has written into its cells. */
+function go(address) {
+  const frame = find("frame"),
+    there = frameDocument();
+  const [path, hash] = address.split("#");
+  if (there && there.location.href.split("#")[0] === path && there.readyState !== "loading") {
+    if (there.location.hash === `#${hash}`)
+      there.getElementById(decodeURIComponent(hash))?.scrollIntoView();
+    else there.location.replace(address);
+  } else if (frame.contentWindow && frame.src) frame.contentWindow.location.replace(address);
+  else frame.src = address;
+}
+
+const frameDocument = () => {
+  try {
+    const doc = find("frame").contentDocument;
+    return doc?.location.href.startsWith(site.href) ? doc : null;
+  } catch {
+    return null; // it has gone elsewhere
+  }
+};
+
+function shut() {
+  if (!shown) return;
+  shown.button.setAttribute("aria-expanded", "false");
+  const target = shown.button.isConnected ? shown.button : opener;
+  shown = null;
+  find("panel").hidden = true;
+  find("both").classList.remove("b-two");
+  viewer.refit();
+  if (book && target?.isConnected) target.focus({ preventScroll: true });
+}
+
+function step(by) {
+  if (!book?.marks.length) return;
+  const list = book.marks;
+  const at = shown ? list.indexOf(shown) : -1;
+  const here = viewer.current;
+  const first =
+    by > 0
+      ? list.findIndex(({ found }) => found.page >= here)
+      : list.findLastIndex(({ found }) => found.page <= here);
+  const next = at < 0 ? first : at + by;
+  if (next >= 0 && next < list.length) show(list[next]);
+}
+
+/* --- from the chapter back to the PDF -------------------------------------------------------- */
+
+function tellFrame() {
+  const doc = frameDocument();
+  if (!doc || !book) return;
+  const bySlug = new Map();
+  for (const one of book.marks)
+    if (one.equation && !bySlug.has(one.equation.slug)) bySlug.set(one.equation.slug, one);
+  for (const label of doc.querySelectorAll(".eq[id^='eq-']")) {
+    const one = bySlug.get(label.id.slice(3));
+    const ways = label.nextElementSibling?.matches(".slp-ways-on")
+      ? label.nextElementSibling
+      : label;
+    const own = `.slp-in-pdf[data-of="${CSS.escape(label.id)}"]`;
+    /** @type {HTMLElement | null} */
+    let link = ways.parentElement.querySelector(own);
+    if (!one) {
+      link?.remove();
+      continue;
+    }
+    if (!link) {
+      link = doc.createElement("button");
+      link.setAttribute("type", "button");
+      link.className = "slp-in-pdf";
+      link.textContent = "in your PDF";
+      link.dataset.of = label.id;
+      ways.after(" ", link);
+    }
+    link.onclick = () => {
+      viewer.goTo(one.found.page, one.found.y);
+      flash(one.button);
+    };
+  }
+  if (shown?.equation) {
+    const buttons = exercisesIn(doc, shown.equation.slug);
+    const texts = [...find("ways").children].map((child) => child.textContent);
+    for (const button of buttons)
+      if (!texts.includes(button.textContent)) find("ways").append(button);
+  }
+  if (
+    !doc.querySelector(".slp-cell") &&
+    !find("ways").querySelector(".b-still") &&
+    doc.querySelector(".slp-chapter")
+  )
+    find("ways").append(
+      make(
+        "span",
+        { class: "b-still slp-quiet" },
+        "Its cells run under ",
+        make("a", { href: addressOf("#read-it"), target: "slp-chapter" }, "mkdocs serve"),
+        ".",
+      ),
+    );
+}
+
+function flash(button) {
+  button.classList.add("b-flash");
+  setTimeout(() => button.classList.remove("b-flash"), 1500);
+}
+
+find("frame").addEventListener("load", () => {
+  const doc = frameDocument();
+  if (!doc?.querySelector("article")) return;
+  doc.addEventListener("keydown", onKey);
+  doc.addEventListener("slp:replaced", tellFrame);
+  tellFrame();
+});
+
+/* --- controls -------------------------------------------------------------------------------- */
+
+const EDITORS = "input, select, textarea, [contenteditable], .cm-editor";
+function onKey(event) {
+  if (!book || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest?.(EDITORS)) return;
+  if (event.key === "Escape") shut();
+  else if (event.key === "j") step(1);
+  else if (event.key === "k") step(-1);
+  else return;
+  event.preventDefault();
+}
+document.addEventListener("keydown", onKey);
+
+find("file").addEventListener("change", ({ target }) => target.files[0] && open(target.files[0]));
+find("other").addEventListener("click", () => find("file").click());
+find("leave").addEventListener("click", () => {
+  leave();
+  find("file").focus();
+});
+find("shut").addEventListener("click", shut);
+find("next").addEventListener("click", () => step(1));
+find("before").addEventListener("click", () => step(-1));
+find("in").addEventListener("click", () => viewer.zoom(1.2));
+find("out").addEventListener("click", () => viewer.zoom(1 / 1.2));
+find("fit").addEventListener("click", () => {
+  viewer.fit = viewer.fit === "text" ? "whole" : "text";
+  viewer.refit();
+});
+find("page").addEventListener("change", ({ target }) => viewer.goTo(Number(target.value)));
+find("draft").addEventListener("change", () => {
+  if (!book?.pages.length) return;
+  settle();
+  if (!find("draft").value || !shown) return;
+  if (!book.marks.includes(shown)) shut();
+});
+find("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const found = viewer.search(find("words").value);
+  find("hits").textContent = !found
+    ? ""
+    : found.count
+      ? `${found.at} of ${found.count}`
+      : "not found";
+});
+
+for (const kind of ["dragenter", "dragover"])
+  document.addEventListener(kind, (event) => {
+    const { dataTransfer } = /** @type {DragEvent} */ (event);
+    if (!dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    dataTransfer.dropEffect = "copy";
+  });
+document.addEventListener("drop", (event) => {
+  const [file] = /** @type {DragEvent} */ (event).dataTransfer?.files ?? [];
+  if (!file) return;
+  event.preventDefault();
+  open(file);
+});
