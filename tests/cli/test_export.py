@@ -105,7 +105,7 @@ def test_weights_beyond_a_type_are_named_and_nothing_is_written(monkeypatch, cap
     model = load_model("mine")
     with torch.no_grad():
         model.embedding.tokens.E[0, 0] = 1e6
-    monkeypatch.setattr("slp_transformer.cli.export.load_model", lambda *_: model)
+    monkeypatch.setattr("slp_transformer.training.checkpoints.load_model", lambda *_: model)
     said = refused(capsys, "export", "mine", "exported", "--dtype", "float16")
     assert "embedding.tokens.E of mine has numbers beyond float16" in said
     assert not Path("exported").exists()
