@@ -508,14 +508,12 @@ TASKS = {
     "download notebook": ("#run-it",),
     "grouped query attention": ("chapters/14_todays_block/#keys-and-values-that-heads-share",),
     "language model head": ("chapters/05_language_model/#the-head",),
-    "byte pair encoding": ("command-line/#training-data",),
     "overfitting": ("chapters/12_guitar_tab/#training",),
     "einsum": ("pytorch/#the-product",),
     "shape mismatch error": ("pytorch/#a-tensor-and-its-shape",),
     "mask at inference": ("chapters/06b_cache/#why-the-old-rows-stay-valid",),
     "why tie weights": ("chapters/05_language_model/#the-head",),
     "where is dropout applied": ("chapters/02_block/#all-tokens-and-the-package",),
-    "why is my loss nan": ("break-it/",),
 }
 
 

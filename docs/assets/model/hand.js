@@ -260,8 +260,7 @@ function findStyle(moments) {
 function styleFeatures(grip, style) {
   const frets = grip.map(([, fret]) => fret).filter(Boolean);
   if (grip.length < 2 || !style) return [];
-  if (style === "comping")
-    return [[FINGERING.costNames.compingOpen, grip.length - frets.length]];
+  if (style === "comping") return [[FINGERING.costNames.compingOpen, grip.length - frets.length]];
   if (!frets.length) return [];
   const strings = grip.map(([string]) => string),
     skipped = Math.max(...strings) - Math.min(...strings) + 1 - grip.length,
