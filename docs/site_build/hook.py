@@ -380,8 +380,10 @@ def on_post_page(output, page, config):
             page_js += f'<link rel="stylesheet" href="{folder}{name}.css">'
             page_js += f'<script src="{folder}{name}.js" type="module"></script>'
     output = output.replace("</head>", f"{page_js}</head>", 1)
-    # Equations in the contents are clicked; keys reach them in the text, and no sooner.
-    output = re.sub(r'<a (href="#eq-[^"]*" class="md-nav__link")', r'<a tabindex="-1" \1', output)
+    # Equations and exercises in the contents are clicked; keys reach them in the text, no sooner.
+    output = re.sub(
+        r'<a (href="#(?:eq|exercise)-[^"]*" class="md-nav__link")', r'<a tabindex="-1" \1', output
+    )
     return postprocess.without_blank_lines(output)
 
 

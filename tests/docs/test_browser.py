@@ -757,7 +757,8 @@ def test_colors_of_a_mistake_s_weights_let_their_numbers_be_read(scheme, browser
 @pytest.mark.parametrize("name", ["model/", "write/", "break-it/", "hear/", "fingering/"])
 def test_without_javascript_a_live_page_says_so(name, browser, address):
     with opened(browser, f"{address}{name}", java_script_enabled=False, whole=False) as page:
-        assert page.get_by_text("needs JavaScript, which is off").is_visible()
+        said = page.locator("noscript strong").first
+        assert said.is_visible() and "needs JavaScript" in said.inner_text()
 
 
 UNNAMED = """() => [...document.querySelectorAll("nav, aside, section[aria-label], [role=region]")]

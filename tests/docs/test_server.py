@@ -68,6 +68,8 @@ def root(tmp_path, monkeypatch):
     (root / "slp_transformer" / "equations.toml").write_text(EQUATIONS, encoding="utf-8")
     (root / "slp_guitar").mkdir()
     (root / "slp_guitar" / "__init__.py").touch()
+    (root / "slp_guitar" / "model" / "step-1").mkdir(parents=True)
+    (root / "slp_guitar" / "model" / "LICENSE.txt").touch()
     (root / "slp_guitar" / "tab.py").write_text('"""What guitarists read."""\n')
     (root / "chapters").mkdir()
     for number in (1, 2):
