@@ -124,6 +124,7 @@ def use(wheel: Path, first: list[str]) -> None:
             "slp-transformer", "generate", "tabs", "--output", "piece.mid", "--max-new-tokens", "40"
         )
         run("slp-transformer", "tab", "piece.mid", "-o", "piece.gp5")
+        run("slp-transformer", "generate", "guitar", "--output", "song.gp5")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,10 @@
 Usage::
 
     python benchmarks/fingering_review.py DATA/valid.jsonl
-    python benchmarks/fingering_review.py DATA/valid.jsonl --at-once --hand RUN ...
     python benchmarks/fingering_review.py DATA/valid.jsonl --at-once --answers 6 --most-useful
 
-DATA and RUN are as in ``pitch_to_tab.py``. Each piece is fingered as ``slp-transformer tab`` does
-it: at the lowest costs, or with trained hands. Then it asks how the moment is played about which an
+DATA is as in ``pitch_to_tab.py``. Each piece is fingered as ``slp-transformer tab`` does it: at
+the lowest costs. Then it asks how the moment is played about which an
 answer helps most, as ``tab --review`` finds it. The answer, the written grip, is pinned, here and
 where the same notes come again between the same neighbors, as ``tab --pin`` has it; the rest
 follows, and so on. For 0, 1, 3 and 6 answers to a hundred moments
@@ -25,10 +24,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from slp_guitar.fingering.fingering_pieces import COSTS_WITH_MODEL
-from slp_guitar.fingering.fitted_costs import FittedCosts, load_weights
+from slp_guitar.fingering.costs import HandCosts
 from slp_guitar.fingering.grips import Grip, find_grips_or_placements
-from slp_guitar.fingering.hand_model import HandEnsemble, load_hand_ensemble
 from slp_guitar.fingering.lattice import FingeringLattice
 from slp_guitar.fingering.passages import (
     FingeringMetrics,
@@ -46,45 +43,29 @@ from slp_guitar.fingering.questions import (
 DEFAULT_ANSWERS_PER_HUNDRED = (0, 1, 3, 6)
 
 Choices = list[Sequence[Grip]]
-Poser = Callable[[Passage, Choices], FingeringLattice]
 
 
-def pose_by_costs(passage: Passage, choices: Choices) -> FingeringLattice:
-    """The grips of each moment, at the fitted costs."""
-    return FingeringLattice(passage, choices, FittedCosts(load_weights()))
+def pose(passage: Passage, choices: Choices) -> FingeringLattice:
+    """The grips of each moment, at the costs of the package."""
+    return FingeringLattice(passage, choices, HandCosts())
 
 
-def pose_by_hand(hand: HandEnsemble) -> Poser:
-    """What returns the grips of each moment at their log-probabilities under trained hands."""
-
-    weights = {name: COSTS_WITH_MODEL * weight for name, weight in load_weights().items()}
-
-    def pose(passage: Passage, choices: Choices) -> FingeringLattice:
-        rows = zip(choices, hand.grip_log_probs(passage, choices), strict=True)
-        table = [dict(zip(*row, strict=True)) for row in rows]
-        return FingeringLattice(
-            passage, choices, FittedCosts(weights), lambda t, grip: -table[t][grip]
-        )
-
-    return pose
-
-
-def most_useful(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
+def most_useful(passage: Passage, choices: Choices) -> list[int]:
     """The moments that have a choice, those first about which an answer helps most."""
     repeats = find_repeats(passage.moments)
     return rank_questions(pose(passage, choices).price_grips(), repeats)
 
 
-def at_random(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
+def at_random(passage: Passage, choices: Choices) -> list[int]:
     """All moments, in the same random order in every run."""
     return random.Random(0).sample(range(len(choices)), len(choices))
 
 
-Picker = Callable[[Passage, Choices, Poser], list[int]]
+Picker = Callable[[Passage, Choices], list[int]]
 
 
 def answer(
-    passage: Passage, picker: Picker, counts: Sequence[int], pose: Poser, at_once: bool
+    passage: Passage, picker: Picker, counts: Sequence[int], at_once: bool
 ) -> list[tuple[int, FingeringMetrics]]:
     """Finger a passage with more and more answers.
 
@@ -98,7 +79,7 @@ def answer(
     results = []
     for count in counts:
         while len(asked) < count:
-            others = [t for t in picker(passage, choices, pose) if t not in asked]
+            others = [t for t in picker(passage, choices) if t not in asked]
             questions = others[: count - len(asked) if at_once else 1]
             if not questions:
                 break
@@ -115,7 +96,6 @@ def answer(
 def measure(
     passages: Sequence[Passage],
     picker: Picker,
-    pose: Poser,
     at_once: bool,
     answers: Sequence[int] = DEFAULT_ANSWERS_PER_HUNDRED,
 ) -> Iterator[dict]:
@@ -123,7 +103,7 @@ def measure(
     results = []
     for passage in passages:
         counts = [round(k * len(passage.moments) / 100) for k in answers]
-        results.append(answer(passage, picker, counts, pose, at_once))
+        results.append(answer(passage, picker, counts, at_once))
     for per_hundred, own in zip(answers, zip(*results, strict=True), strict=True):
         counts = sum_metrics([metrics for _, metrics in own])
         shares = counts.to_shares()
@@ -141,7 +121,6 @@ def main() -> None:
     """Print one JSON object for each way of asking and number of answers."""
     parser = argparse.ArgumentParser(description="Measure what answers of a player are worth.")
     parser.add_argument("passages", type=Path, help="pieces with a written fingering, JSON Lines")
-    parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
     parser.add_argument("--at-once", action="store_true", help="ask all questions of a row at once")
     parser.add_argument(
         "--answers",
@@ -154,10 +133,8 @@ def main() -> None:
     parser.add_argument("--most-useful", action="store_true", help="no questions at random")
     arguments = parser.parse_args()
     passages = read_passages_jsonl(arguments.passages)
-    hands = arguments.hand
-    pose = pose_by_hand(load_hand_ensemble(*hands)) if hands else pose_by_costs
     for picker in (most_useful,) if arguments.most_useful else (at_random, most_useful):
-        for result in measure(passages, picker, pose, arguments.at_once, arguments.answers):
+        for result in measure(passages, picker, arguments.at_once, arguments.answers):
             print(json.dumps({"asked": picker.__name__} | result), flush=True)
 
 

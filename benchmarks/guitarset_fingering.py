@@ -3,15 +3,13 @@
 Usage::
 
     python benchmarks/guitarset_fingering.py GUITARSET
-    python benchmarks/guitarset_fingering.py GUITARSET --steps 600
 
 GUITARSET is a folder of JAMS files, or the publisher's annotation.zip, with two players or more.
 Pitches are given, and nothing of the strings is seen. For each player, what has to be counted or
-learned is counted or learned on the others. With --steps a model of the hand is trained for each
-player who is left out.
+learned is counted or learned on the others.
 
 Printed as JSON: a line for each player and way, then for each way the mean over players and its
-standard deviation, and the middle 95% of the gain over the hand-position Viterbi when excerpts are
+standard deviation, and the middle 95% of the gain over the costs of the package when excerpts are
 drawn anew (paired bootstrap). Strings are what a player did, which is not the only right answer.
 """
 
@@ -24,14 +22,14 @@ from statistics import fmean, pstdev
 
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
+from slp_guitar.fingering.costs import HandCosts
 from slp_guitar.fingering.grips import (
     Grip,
     UnplayableError,
     find_playable_grips,
     place_on_lowest_frets,
 )
-from slp_guitar.fingering.hand_model import HandEnsemble
-from slp_guitar.fingering.hand_training import make_hand_trainer
+from slp_guitar.fingering.lattice import FingeringLattice, find_cheapest_fingering
 from slp_guitar.fingering.passages import (
     FingeringMetrics,
     Passage,
@@ -39,15 +37,14 @@ from slp_guitar.fingering.passages import (
     passage_from_tab,
     sum_metrics,
 )
-from slp_guitar.fingering.viterbi import find_cheapest_fingering
 from slp_guitar.guitarset import read_guitarset_tabs
 from slp_guitar.tab import Tab
 
 Way = Callable[[Passage], Sequence[Grip]]
-VITERBI = "hand-position Viterbi"
+SHIPPED = "costs of the package"
 
 
-def ways(learned: Sequence[Passage], steps: int) -> dict[str, Way]:
+def ways(learned: Sequence[Passage]) -> dict[str, Way]:
     """The ways to finger, by name, with what the other players teach them."""
     habits = StringHabits((p.tuning, p.grips) for p in learned)
     chance = random.Random(0)
@@ -56,20 +53,16 @@ def ways(learned: Sequence[Passage], steps: int) -> dict[str, Way]:
         def extra(_: int, grip: Grip) -> float:
             return -habits.of_grip(grip, passage.tuning)
 
-        return find_cheapest_fingering(passage.moments, passage.tuning, extra_cost=extra)
+        choices = [find_playable_grips(own, passage.tuning) for own in passage.moments]
+        return FingeringLattice(passage, choices, HandCosts(), extra).find_cheapest_path()
 
-    found: dict[str, Way] = {
+    return {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance),
         "lowest fret": lambda p: place_on_lowest_frets(p.moments, p.tuning),
         "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
-        VITERBI: lambda p: find_cheapest_fingering(p.moments, p.tuning),
-        "Viterbi + that prior": with_habits,
+        SHIPPED: find_cheapest_fingering,
+        "these and that prior": with_habits,
     }
-    if steps:
-        trainer = make_hand_trainer(learned, learned[:1], steps=steps, eval_interval=steps)
-        trainer.fit()
-        found[f"model of the hand, {steps} steps"] = HandEnsemble([trainer.model]).predict_grips
-    return found
 
 
 def fingered(excerpt: Tab) -> Passage | None:
@@ -83,7 +76,7 @@ def fingered(excerpt: Tab) -> Passage | None:
     return passage if passage.moments else None
 
 
-def leave_one_out(excerpts: Sequence[Tab], steps: int, draws: int) -> list[dict]:
+def leave_one_out(excerpts: Sequence[Tab], draws: int) -> list[dict]:
     """The lines of the table.
 
     Raises:
@@ -102,7 +95,7 @@ def leave_one_out(excerpts: Sequence[Tab], steps: int, draws: int) -> list[dict]
         held_out = [
             (excerpt, passage) for excerpt, passage in known if excerpt.source[:2] == player
         ]
-        for name, way in ways(learned, steps).items():
+        for name, way in ways(learned).items():
             found = [compare_fingerings(p.grips, way(p), p.tuning) for _, p in held_out]
             line = {"player": player, "way": name, "excerpts": len(found), **rounded(found)}
             for mode in ("solo", "comp"):
@@ -113,7 +106,7 @@ def leave_one_out(excerpts: Sequence[Tab], steps: int, draws: int) -> list[dict]
             counts.setdefault(name, []).extend(found)
             by_player.setdefault(name, []).append(sum_metrics(found).to_shares()["strings"])
     for name, found in counts.items():
-        gain = bootstrap(found, counts[VITERBI], draws=draws)
+        gain = bootstrap(found, counts[SHIPPED], draws=draws)
         lines.append({
             "player": "all", "way": name, "excerpts": len(found), **rounded(found),
             "mean over players": round(fmean(by_player[name]), 4),
@@ -133,12 +126,11 @@ def main() -> None:
     """Measure, and print a JSON object a line."""
     parser = argparse.ArgumentParser(description="Pitch to tab on GuitarSet, player by player.")
     parser.add_argument("data", type=Path, help="a folder of JAMS files, or annotation.zip")
-    parser.add_argument("--steps", type=int, default=0, help="also train a model of the hand [0]")
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
     arguments = parser.parse_args()
     try:
         excerpts, problems = read_guitarset_tabs(arguments.data)
-        lines = leave_one_out(excerpts, arguments.steps, arguments.draws)
+        lines = leave_one_out(excerpts, arguments.draws)
     except ValueError as error:
         parser.error(str(error))
     for line in [*lines, {"problems": len(problems)}]:

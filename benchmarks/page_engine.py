@@ -110,7 +110,11 @@ def main() -> None:
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
         random = save_checkpoint(folder, 0, TransformerLM(CONFIG))
-        runs = {"random": random, "text": FOLDER / "text", "tab": FOLDER / "tab"}
+        runs = {
+            "random": random,
+            "text": FOLDER / "text",
+            "tab": ROOT / "slp_guitar" / "model" / "step-00000800",
+        }
         measured = {name: measure(run, options.rounds) for name, run in runs.items()}
     sizes = {path.name: path.read_bytes() for path in sorted(FOLDER.glob("*.*s"))}
     result = {

@@ -10,7 +10,8 @@ docs/assets/model/chapter5, and what was measured into benchmarks/results/page_m
 
 With `--writers`, `slp-transformer train` makes two runs in that folder, or finishes those that are
 there, and chapter 9's own lines train the model in which induction heads arise. All three are
-rounded to float16, the best checkpoint of each run, into docs/assets/model/text, tab and letters.
+rounded to float16, the best checkpoint of each run, into docs/assets/model/text and letters, and
+into slp_guitar/model.
 The tab model reads what `mutopia_tabs.py` wrote into the folder of `--music`; LICENSE.txt beside
 its weights names those pieces.
 """
@@ -32,6 +33,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from slp_transformer import TransformerLM
+from slp_transformer._internal.checksums import file_crc32
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer.cli import main as slp_transformer
 from slp_transformer.data.text_tokenizer import TextTokenizer
@@ -43,6 +45,8 @@ from slp_transformer.training.run_folder import checkpoint_folder, load_model_sp
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "docs" / "assets" / "model"
 FOLDER = MODELS / "chapter5"
+TAB_RUN = ROOT / "slp_guitar" / "model"
+FOLDERS = {"tab": TAB_RUN / "step-00000800", "text": MODELS / "text"}
 RESULT = ROOT / "benchmarks" / "results" / "page_model" / "result.json"
 WRITERS = {
     "text": (
@@ -114,6 +118,16 @@ def keep_rounded(model: TransformerLM, tokenizer: Any, folder: Path) -> dict[str
     }
 
 
+def keep_manifest(folder: Path, step: int) -> None:
+    """Make a folder a checkpoint, which commands open; how it was trained stays behind."""
+    write_json(folder / "training.json", None)
+    names = ("config.json", "model.safetensors", "tokenizer.json", "training.json")
+    sizes = {name: (folder / name).stat().st_size for name in names}
+    sums = {name: file_crc32(folder / name) for name in names}
+    content = {"format": 1, "step": step, "files": sizes, "crc32": sums}
+    write_json(folder / "checkpoint.json", content)
+
+
 def load_rounded(folder: Path) -> Any:
     """Return a model of the site from its folder, in float32."""
     spec = load_model_spec(folder)
@@ -135,12 +149,13 @@ def make_writer(name: str, runs: Path, music: Path | None) -> dict[str, Any]:
     made = {
         "command": WRITERS[name],
         "step": read_json(checkpoint / "checkpoint.json")["step"],
-        **keep_rounded(run.model, read_json(checkpoint / "tokenizer.json"), MODELS / name),
+        **keep_rounded(run.model, read_json(checkpoint / "tokenizer.json"), FOLDERS[name]),
         "held_out": json.loads(printed("evaluate", str(runs / name), "--json")),
     }
     del made["held_out"]["run"]
     if music and "MUSIC" in WRITERS[name]:
-        (MODELS / name / "LICENSE.txt").write_text(name_sources(music), encoding="utf-8")
+        keep_manifest(FOLDERS[name], made["step"])
+        (TAB_RUN / "LICENSE.txt").write_text(name_sources(music), encoding="utf-8")
     return made
 
 

@@ -27,7 +27,7 @@ from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_corpus import prepare_corpus
 from slp_transformer.tasks.config_files import load_config
-from slp_transformer.tasks.model_settings import ModelSettings
+from slp_transformer.tasks.run_config import ModelSettings
 from slp_transformer.tasks.text import TextTask
 
 ROUNDS = 9  # of timing, a step each

@@ -1,13 +1,10 @@
-"""Accuracy of tab from pitches against the tab that people wrote: baselines, trained models.
+"""Accuracy of tab from pitches against the tab that people wrote: baselines and costs.
 
 Usage::
 
     python benchmarks/pitch_to_tab.py DATA --split valid
     python benchmarks/pitch_to_tab.py DATA --split test --span 5
-    python benchmarks/pitch_to_tab.py DATA --hand runs/hand runs/other
-
-RUNs are what `python -m slp_guitar.fingering.hand_training` has trained.
-Several hands agree by the mean of their probabilities.
+    python benchmarks/pitch_to_tab.py DATA --costs my-costs.json --costs-alone
 
 DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
 that is not this project's: ``{"file": ..., "open_midi": [low, ...], "events": [[bar, [[string,
@@ -20,7 +17,7 @@ Printed for each way, as shares: strings right, of all notes and of those with t
 chords (two notes and more) with every note right; events that can be played (distinct strings, a
 fretted span of at most four); held notes whose string is struck again too early, as far as
 durations are known; and the middle 95% when pieces are drawn anew (paired bootstrap) of
-the strings right, and of their gain over the hand-position Viterbi.
+the strings right, and of their gain over the costs of the package.
 """
 
 import argparse
@@ -32,16 +29,11 @@ from pathlib import Path
 
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
-from slp_guitar.fingering.fitted_costs import FittedCosts, load_weights
+from slp_guitar.fingering.costs import CUT, HandCosts, load_weights, read_weights
 from slp_guitar.fingering.grips import (
     Grip,
     find_grips_or_placements,
     place_on_lowest_frets,
-)
-from slp_guitar.fingering.hand_model import (
-    DEFAULT_COST_WEIGHT,
-    HandEnsemble,
-    load_hand_ensemble,
 )
 from slp_guitar.fingering.lattice import FingeringLattice
 from slp_guitar.fingering.passages import (
@@ -51,53 +43,40 @@ from slp_guitar.fingering.passages import (
     read_passages_jsonl,
     sum_metrics,
 )
-from slp_guitar.fingering.viterbi import HandCosts, find_cheapest_path
 from slp_guitar.fretboard import MAX_SPAN
 
 Way = Callable[[Passage], Sequence[Grip]]
-VITERBI = "hand-position Viterbi"
-FITTED = "fitted costs, and notes ring"
+SHIPPED = "costs set by hand, and notes ring"
 
 
-def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
-    """The ways to be compared with, by name."""
+def find_ways(learned: Sequence[Passage], span: int, fitted: Path | None) -> dict[str, Way]:
+    """The ways to be compared, by name."""
     habits = StringHabits((p.tuning, p.grips) for p in learned)
     chance = random.Random(0)
 
-    def list_choices(passage: Passage) -> list[Sequence[Grip]]:
-        return [find_grips_or_placements(p, passage.tuning, span) for p in passage.moments]
+    def search(costs: HandCosts, share: float = 0.0) -> Way:
+        def way(passage: Passage) -> Sequence[Grip]:
+            choices = [find_grips_or_placements(p, passage.tuning, span) for p in passage.moments]
 
-    def with_habits(passage: Passage) -> Sequence[Grip]:
-        def extra(_: int, grip: Grip) -> float:
-            return -0.3 * habits.of_grip(grip, passage.tuning)
+            def extra(_: int, grip: Grip) -> float:
+                return -share * habits.of_grip(grip, passage.tuning)
 
-        return find_cheapest_path(list_choices(passage), HandCosts(), extra)
+            used = extra if share else None
+            return FingeringLattice(passage, choices, costs, used).find_cheapest_path()
 
-    fitted_costs = FittedCosts(load_weights())
+        return way
 
-    def with_fitted_costs(passage: Passage) -> Sequence[Grip]:
-        return FingeringLattice(passage, list_choices(passage), fitted_costs).find_cheapest_path()
-
-    return {
+    ways: dict[str, Way] = {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),
         "lowest fret": lambda p: place_on_lowest_frets(p.moments, p.tuning),
         "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
-        VITERBI: lambda p: find_cheapest_path(list_choices(p), HandCosts()),
-        FITTED: with_fitted_costs,
-        "Viterbi + 0.3 of that prior": with_habits,
+        SHIPPED: search(HandCosts()),
+        "the same, and nothing rings": search(HandCosts({**load_weights(), CUT: 0.0})),
+        "the first and 0.3 of that prior": search(HandCosts(), 0.3),
     }
-
-
-def trained(arguments: argparse.Namespace) -> dict[str, Way]:
-    """The models that were asked for: each hand, and all together."""
-    runs, caution = arguments.hand or [], arguments.caution
-    ways: dict[str, Way] = {
-        str(run): HandEnsemble(load_hand_ensemble(run).models, 0).predict_grips for run in runs
-    }
-    if runs:
-        hand = HandEnsemble(load_hand_ensemble(*runs).models, caution)
-        ways[f"{caution} of the costs with {len(runs)} RUN"] = hand.predict_grips
-    return ways
+    return ways | (
+        {f"costs of {fitted.name}": search(HandCosts(read_weights(fitted)))} if fitted else {}
+    )
 
 
 def measure(way: Way, passages: Sequence[Passage]) -> list[FingeringMetrics]:
@@ -121,11 +100,8 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder of train.jsonl, valid.jsonl, test.jsonl")
     parser.add_argument("--split", choices=("valid", "test"), default="valid")
     parser.add_argument("--span", type=int, default=MAX_SPAN, help="of a grip, in frets [4]")
-    parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
-    parser.add_argument(
-        "--caution", type=float, default=DEFAULT_COST_WEIGHT, help="of Viterbi's costs"
-    )
-    parser.add_argument("--models-alone", action="store_true", help="of the baselines, Viterbi")
+    parser.add_argument("--costs", type=Path, help="also those that `fit-costs` wrote")
+    parser.add_argument("--costs-alone", action="store_true", help="no baselines")
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
     arguments = parser.parse_args()
     for name in ("train", arguments.split):
@@ -150,17 +126,16 @@ def main() -> None:
             }
         )
     )
-    base = baselines(learned, arguments.span)
-    ways = (
-        {name: base[name] for name in (VITERBI, FITTED)} if arguments.models_alone else base
-    ) | trained(arguments)
+    ways = find_ways(learned, arguments.span, arguments.costs)
+    if arguments.costs_alone:
+        ways = {name: way for name, way in ways.items() if "costs" in name}
     found, took = {}, {}
     for name, way in ways.items():
         begun = time.perf_counter()
         found[name] = measure(way, passages)
         took[name] = time.perf_counter() - begun
     for name, each in found.items():
-        line = row(name, each, found[VITERBI], arguments.draws, took[name])
+        line = row(name, each, found[SHIPPED], arguments.draws, took[name])
         print(json.dumps(line), flush=True)
 
 

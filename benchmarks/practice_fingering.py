@@ -17,12 +17,12 @@ from torch.nn.functional import cross_entropy
 from slp_guitar import prepare_tab_dataset
 from slp_guitar.fingering import seq2seq
 from slp_guitar.fingering.grips import place_on_lowest_frets
+from slp_guitar.fingering.lattice import find_cheapest_fingering
 from slp_guitar.fingering.passages import (
     compare_fingerings,
     passage_from_tab,
     sum_metrics,
 )
-from slp_guitar.fingering.viterbi import find_cheapest_fingering
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training import train
@@ -70,7 +70,7 @@ def main() -> None:
         print(json.dumps({"way": name, **more, **row}), flush=True)
 
     say("lowest fret", lambda p: place_on_lowest_frets(p.moments, p.tuning))
-    say("hand-written costs", lambda p: find_cheapest_fingering(p.moments, p.tuning))
+    say("hand-written costs", find_cheapest_fingering)
     for noise in (0.0, 0.1):
         for seed in range(3):
             model, learned = make_model(seed), seq2seq.FingeringDataset(training, N, noise)

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
-from page_model import MODELS, load_rounded
+from page_model import FOLDERS, load_rounded
 
 from slp_guitar import Tab, TabTokenizer
 from slp_guitar.bar_lengths import list_bar_steps
@@ -84,7 +84,7 @@ def main() -> None:
     """Measure a model, and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", type=Path, help="the folder that mutopia_tabs.py wrote")
-    parser.add_argument("--model", type=Path, default=MODELS / "tab")
+    parser.add_argument("--model", type=Path, default=FOLDERS["tab"])
     parser.add_argument("--pieces", type=int, default=100)
     parser.add_argument("--tokens", type=int, default=280, help="most tokens of a piece [280]")
     parser.add_argument("--top-p", type=float, default=0.95, help="as the page begins")

@@ -72,17 +72,18 @@ assert set(find_grips(d_major, STANDARD)) == set(held)
 # position of the hand is its hidden state. It compares all fingerings, and never looks back more than one moment.
 
 # %%
-from slp_guitar.fingering.viterbi import HAND_FRETS, HandCosts
+from slp_guitar.fingering.costs import HandCosts
 
 costs = HandCosts()
-m = [[costs.move_cost(q, p) for q in HAND_FRETS] for p in HAND_FRETS]
+m = costs.move_costs("usual", was_open=False)  # a row for each p
 
 
 def lowest_cost(moments):
-    v = [0.0] * len(HAND_FRETS)
+    v = [0.0] * len(m)
     for t, moment in enumerate(moments):
         grips = find_grips(moment, STANDARD)
-        e = [min(costs.grip_cost(g, p) for g in grips) for p in HAND_FRETS]
+        at_hands = map(costs.price_at_each_fret, grips)
+        e = [min(prices) for prices in zip(*at_hands, strict=True)]
         come = [
             min(map(sum, zip(v, row, strict=True))) if t else 0 for row in m
         ]
@@ -92,15 +93,14 @@ def lowest_cost(moments):
 
 # %% [markdown]
 # The package's version also remembers which grip and which position gave each minimum, and follows them back
-# from the end. (Costs of its own, and those you set, such as `preferred_position`, are in
-# <autoref identifier="slp_guitar.fingering.viterbi.HandCosts">HandCosts</autoref>.)
+# from the end; and its state has the notes that still ring, since a string that is struck again ends them. (All costs
+# and those you set, such as `preferred_position`, are in
+# <autoref identifier="slp_guitar.fingering.costs.HandCosts">HandCosts</autoref>.)
 
 # %%
 from slp_guitar import Bar, Event, Tab, format_tab
-from slp_guitar.fingering.viterbi import (
-    find_cheapest_fingering,
-    find_cheapest_path,
-)
+from slp_guitar.fingering.lattice import find_cheapest_fingering
+from slp_guitar.fingering.passages import Passage
 
 
 def tab_of(path):
@@ -109,8 +109,7 @@ def tab_of(path):
 
 
 moments = [(pitch,) for pitch in melody]
-choices = [find_grips(moment, STANDARD) for moment in moments]
-path = find_cheapest_path(choices, costs)
+path = find_cheapest_fingering(Passage(STANDARD, tuple(moments)), costs)
 print(f"cost {lowest_cost(moments):.1f}")
 print(tab_of(path))
 
@@ -151,10 +150,7 @@ measure(
     "lowest fret",
     lambda piece: place_on_lowest_frets(piece.moments, piece.tuning),
 )
-measure(
-    "hand-written costs",
-    lambda piece: find_cheapest_fingering(piece.moments, piece.tuning),
-)
+measure("hand-written costs", find_cheapest_fingering)
 
 # %% [markdown]
 # ## Notes in, tab out
@@ -334,15 +330,15 @@ measure(
 # | an encoder-decoder writes place by place | 403 other pieces | 76.5% |
 # | a decoder alone writes place by place | the same 403 | 77.1% |
 # | search, hand-written costs | nothing | 79.8% |
-# | search, fitted costs, notes ring on: what `slp-transformer tab` uses | 16 of the 403 | 81.3% |
-# | search, learned costs, three seeds | the same 403 | 83.2 to 83.7% |
+# | the same, and notes ring on: what `slp-transformer tab` uses | nothing | 81.2% |
+# | search, fitted costs, notes ring on | 16 of the 403 | 81.2% |
+# | search, costs learned by a network, three seeds | the same 403 | 83.2 to 83.7% |
 #
 # Both models that write token by token did worse than the search, and longer training and a wider model did not
 # change that. They go on reading an early mistake, which moves whole passages to another position; the search
 # compares whole fingerings. And its costs are about distances: of a fret from the hand, of a move, within a shape.
-# Those carry over from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches. What it has
-# learned, and can learn (<autoref identifier="slp_guitar.fingering.hand_model.HandModel">HandModel</autoref>), are costs. More tuning
-# might help the Transformer, but we have not measured it.
+# Those carry over from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches, and what it
+# can learn are costs. More tuning might help the Transformer, but we have not measured it.
 #
 # One difference leads to the next chapter. The cost of a move depends on the distance
 # $p-q$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each
@@ -354,8 +350,8 @@ measure(
 #
 # Assertions in the cells describe the settings above. If one stops you, delete it.
 #
-# 1. Make open strings attractive: `costs = HandCosts(per_open_string=-1.0)`. Which notes of the melody change?
-#    And with `HandCosts(preferred_position=7, per_open_string=-1.0)`?
+# 1. Make open strings attractive: `costs = HandCosts(open_string_cost=-1.0)`. Which notes of the melody change?
+#    And with `HandCosts(preferred_position=7, open_string_cost=-1.0)`?
 #
 #    <details><summary>What happens</summary>
 #
@@ -429,5 +425,5 @@ measure(
 #
 # Drop a piece of your own on [Finger a piece](../docs/fingering.md), which asks you wherever the costs are
 # nearly tied. Next: [From the book's block to today's](14_todays_block.py). The reference of
-# <autoref identifier="slp_guitar.fingering.viterbi.find_cheapest_fingering">find_cheapest_fingering</autoref>
+# <autoref identifier="slp_guitar.fingering.lattice.find_cheapest_fingering">find_cheapest_fingering</autoref>
 # leads to the larger model of learned costs, and to pieces and preferences.

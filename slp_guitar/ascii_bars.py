@@ -64,7 +64,7 @@ def split_system_into_bars(
     Returns:
         The bars; and for each line that is not as it should be, its number and what is wrong.
     """
-    certain = trust_bar_lines or any(re.search("-[xX]-", row) for row in system.rows)
+    certain = trust_bar_lines or any(re.search("[-|][xX]-", row) for row in system.rows)
     rows = tuple(replace_bends_and_dead_notes(row, certain) for row in system.rows)
     lines = find_bar_line_columns(rows)
     slipped = [n for n, row in enumerate(rows) if _has_stray_bar_line(row, lines)]

@@ -75,10 +75,15 @@ def find_beats(
     """
     for line in (*reversed(lines_above), *lines_below):
         line = line.expandtabs().rstrip()
-        is_count = bool(_COUNT_PATTERN.fullmatch(line))
-        if is_count or _STROKES_PATTERN.fullmatch(line.lstrip()):
+        if is_beat_line(line):
+            is_count = bool(_COUNT_PATTERN.fullmatch(line))
             return [_marks_in(line, bar, is_count) for bar in bars]
     return [[] for _ in bars]
+
+
+def is_beat_line(line: str) -> bool:
+    """Return whether a line marks beats, by counts or by strokes."""
+    return bool(_COUNT_PATTERN.fullmatch(line) or _STROKES_PATTERN.fullmatch(line.lstrip()))
 
 
 def _marks_in(line: str, bar: BarRows, is_count: bool) -> list[BeatMark]:

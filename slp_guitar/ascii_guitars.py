@@ -89,6 +89,11 @@ def _find_guitar_names(lines: list[str]) -> dict[str, str]:
     return names
 
 
+def names_guitar(line: str) -> bool:
+    """Return whether a line names a guitar, or another instrument with strings."""
+    return bool(_find_guitar_names([line]) or _INSTRUMENT_PATTERN.fullmatch(line[:60]))
+
+
 def find_other_tunings(lines: list[str]) -> list[OpenPitches]:
     """The tunings of other than six strings that are known, or that a text states or names first.
 

@@ -16,9 +16,6 @@ WHOLE_STEP_QUARTER_TONES = 4
 DEAD_MARK = "\uf8ff"
 BEND_MARK_BASE = 0xE000  # from here on, beyond what people write: a bend of so many quarter tones
 MAX_BEND_QUARTER_TONES = 24
-UNCLEAR_MARK_PATTERN = re.compile(
-    r"[0-9](?:\^|\*(?=-))|\[[0-9]+\]|-%-|-O[^|]*/|\\-+[0-9]+/|\|\s*\* ?[2-9]\s*$"
-)
 
 
 def replace_bends_and_dead_notes(row: str, is_x_dead: bool) -> str:

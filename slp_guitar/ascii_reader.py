@@ -54,7 +54,6 @@ from slp_guitar.ascii_guitars import (
     infer_tuning,
     split_by_guitar,
 )
-from slp_guitar.ascii_marks import UNCLEAR_MARK_PATTERN
 from slp_guitar.ascii_repeats import is_repeat_statement, with_repeat_marks
 from slp_guitar.ascii_rhythm import (
     RhythmLetter,
@@ -63,10 +62,11 @@ from slp_guitar.ascii_rhythm import (
     with_stated_onsets,
 )
 from slp_guitar.ascii_tab import is_string_line, tidy_lines
+from slp_guitar.ascii_unread import find_unread_text
 from slp_guitar.formats.safe_read import decode_text, read_bytes
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.playing_signs import parse_playing_sign
-from slp_guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
+from slp_guitar.tab import KEYS, MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
 from slp_guitar.tab_header import (
     describe_unread_statement,
     find_style,
@@ -122,7 +122,9 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
     return tabs, problems
 
 
-def read_tab_file(path: str | Path, source: str = "") -> tuple[list[Tab], list[ReadProblem]]:
+def read_tab_file(
+    path: str | Path, source: str = "", names_unread: bool = False
+) -> tuple[list[Tab], list[ReadProblem]]:
     """Read one file: UTF-8 (with or without a mark), UTF-16 with a mark, or else Latin-1.
 
     Bytes 0x80-0x9F, which Latin-1 leaves empty, are read as Windows does (dashes, quotation marks).
@@ -130,6 +132,7 @@ def read_tab_file(path: str | Path, source: str = "") -> tuple[list[Tab], list[R
     Args:
         path: the file.
         source: what to call it in `Tab.source` and in problems; its name if empty.
+        names_unread: as for `parse_ascii_tabs`.
 
     Returns:
         Its tabs, more than one where the tuning changes; and what could not be read.
@@ -146,15 +149,18 @@ def read_tab_file(path: str | Path, source: str = "") -> tuple[list[Tab], list[R
         raise ValueError(f"{path} has more than {MAX_TEXT_LINES:,} lines: split it.")
     if sum(1 for _ in re.finditer("[0-9]+|[xX]", text)) > MAX_NOTES:
         raise ValueError(f"{path} has more than {MAX_NOTES:,} notes: split it.")
-    return parse_ascii_tabs(text, source)
+    return parse_ascii_tabs(text, source, names_unread)
 
 
-def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadProblem]]:
+def parse_ascii_tabs(
+    text: str, source: str = "", names_unread: bool = False
+) -> tuple[list[Tab], list[ReadProblem]]:
     """Read the tabs in a text.
 
     Args:
         text: the text, with any line ends.
         source: what to call it in `Tab.source` and in problems.
+        names_unread: whether text and marks that no tab has are problems as well.
 
     Returns:
         Its tabs, more than one where the tuning changes; and what could not be read.
@@ -174,10 +180,6 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
         for number, line in enumerate(prose, start=1)
         if (unread := describe_unread_statement(line))
     ]
-    unclear = (n for n, line in enumerate(lines) if UNCLEAR_MARK_PATTERN.search(line))
-    if (place := next((n for n in unclear if not prose[n]), None)) is not None:
-        message = "%, *, ^ and [5] say nothing here; <5> is a harmonic, 5b7 a bend, x2 a repeat"
-        problems.append(ReadProblem(source, place + 1, message))
     statements = [i for i, line in enumerate(prose) if is_repeat_statement(line)]
     for part in split_by_guitar(prose, systems):
         first, group = part.first_line, part.systems
@@ -240,6 +242,12 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
                 tempo, *_ = *filter(None, map(parse_tempo, chain(*stated))), None
                 tab = replace(tab, stated_time_signature=meter, stated_tempo_bpm=tempo)
             tabs.append(tab)
+    read = {problem.line_number for problem in problems}
+    read |= {n for n, line in enumerate(written, 1) if parse_time_line(line)}
+    read |= {n for n, line in enumerate(written, 1) if apply_bar_changes(NO_BAR, [line]) != NO_BAR}
+    titles = {file_title, *(tab.title for tab in tabs)}
+    if systems and names_unread:
+        problems += find_unread_text(written, lines, systems, titles, read, source)
     message = "how often something is played, but not from where to where; |: and :| x2 say it"
     problems += [ReadProblem(source, i + 1, message) for i in statements]
     if not tabs and not problems:
@@ -251,6 +259,7 @@ _TIME_PATTERN = re.compile(
     r"\s*time: (?:(?P<unit>[1-9]\d?) steps? to a quarter, )?"
     r"(?P<columns>[1-9]\d{0,3}) columns? to a step\s*"
 )
+NO_BAR = Bar(1, ())
 MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
 COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
 _TIME_SIGNATURE_PATTERN = re.compile(
@@ -294,6 +303,8 @@ def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
         elif found := _LATER_TEMPO_PATTERN.fullmatch(line):
             change = int(found["step"]), int(found["tempo"])
             bar = replace(bar, tempo_changes=(*bar.tempo_changes, change))
+        elif line.startswith("key: ") and line[5:].strip() in KEYS:
+            bar = replace(bar, key=line[5:].strip())
         elif found := _ENDINGS_PATTERN.fullmatch(line):
             bar = replace(bar, endings=tuple(map(int, found["times"].split())))
         elif line.startswith("sign: ") and (sign := parse_playing_sign(line[6:])):

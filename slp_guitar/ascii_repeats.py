@@ -26,6 +26,11 @@ def is_repeat_statement(line: str) -> bool:
     return not line.startswith("repeat: ") and bool(stated)
 
 
+def states_repeat(line: str) -> bool:
+    """Return whether a line beside rows says how often they are played, or numbers endings."""
+    return bool(_COUNT_PATTERN.search(line) or _ENDING_PATTERN.search(line))
+
+
 def with_repeat_marks(
     bars: list[BarRows], before: list[BarRows], above: str, comment: str
 ) -> list[BarRows]:

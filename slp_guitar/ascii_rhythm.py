@@ -52,7 +52,7 @@ def find_letters(lines_beside: Sequence[str], bars: Sequence[BarRows]) -> list[l
     """
     lines = [line.expandtabs() for line in lines_beside]
     nearest = range(len(lines) - 1, max(-1, len(lines) - 1 - MAX_LINES_AWAY), -1)
-    place = next((n for n in nearest if _is_rhythm_line(lines[n])), None)
+    place = next((n for n in nearest if is_rhythm_line(lines[n])), None)
     if place is None:
         return [[] for _ in bars]
     beyond = lines[place - 1] if place else ""
@@ -82,7 +82,7 @@ def are_rhythm(letters_by_bar: Sequence[list[RhythmLetter]]) -> bool:
     return 2 * sum(map(bool, letters_by_bar)) > len(letters_by_bar) and bool(kinds - set("xag"))
 
 
-def _is_rhythm_line(line: str) -> bool:
+def is_rhythm_line(line: str) -> bool:
     """Return whether a line has letters for lengths alone, and no word of them, as West."""
     words = re.findall(r"[a-z]{3,}", line, re.I)
     return bool(_LINE_PATTERN.fullmatch(line.strip())) and all(

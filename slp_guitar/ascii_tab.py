@@ -28,7 +28,9 @@ LABEL_PATTERN = re.compile(
     r"^(?:\s*\d{1,3}\s+)?\s*(?:\|\s*)?([A-Ga-g][#b]?)(?=[-=|:*\s(~\d<\[])\s*"
 )
 # A name, perhaps a bar line, and hardly any more: the last beat of a bar that a line cut in two.
-_SHORT_LINE_PATTERN = re.compile(r"[A-Ga-g][#b]? {0,2}[ |](?=[-0-9hpbx/~]*-)[-0-9hpbx/~]{1,12}\|?")
+_SHORT_LINE_PATTERN = re.compile(
+    r"[A-Ga-g][#b]? {0,2}[ |](?=[-0-9hpbx/~]*-|\d+b)[-0-9hpbx/~]{1,12}\|?"
+)
 _MEASURE_NUMBER_PATTERN = re.compile(r"^\s*\d{1,3}\s+(?=\|)")
 _STRING_NUMBER_PATTERN = re.compile(r"\s*([1-6])(?=\s*[|:)])")
 _WORD_PATTERN = re.compile(r"[^\W\d_]{4,}")

@@ -115,6 +115,7 @@ def format_bar_changes(bar: Bar) -> list[str]:
     lines = [
         ("metre: {}/{}".format(*bar.time_signature or (0, 0)), bar.time_signature),
         (f"tempo: {bar.tempo_bpm}", bar.tempo_bpm),
+        (f"key: {bar.key}", bar.key),
         *((f"tempo: {bpm} from step {step}", True) for step, bpm in bar.tempo_changes),
         ("repeat: begins here", bar.starts_repeat),
         (f"endings: {' '.join(map(str, bar.endings))}", bar.endings),

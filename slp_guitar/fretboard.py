@@ -6,12 +6,16 @@ where there is one; fret 0 is the open string.
 """
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from slp_guitar.hand import explain_impossible_grip
 
 MAX_FRET = 19
+FRETS_OF_LONG_NECKS = 24
+"""Where a part needs it, and nobody says how many frets the neck has."""
 MAX_SPAN = 4
 
 
@@ -153,12 +157,28 @@ def find_tuning_for(
 
     A part that is called bass or ukulele, as in "Bass Guitar", is tried there first.
     """
+    name, lost = find_nearest_tuning(Counter(pitches), capo, max_fret, part)
+    return None if lost else name
+
+
+def find_nearest_tuning(
+    counts: Mapping[int, int], capo: int = 0, max_fret: int = MAX_FRET, part: str = ""
+) -> tuple[str, int]:
+    """Return the guitar that lacks the fewest notes, and how many; of several the first.
+
+    Args:
+        counts: how many notes have a pitch.
+        capo: the capo.
+        max_fret: the highest fret.
+        part: what the part is called, as for `find_tuning_for`.
+    """
     named = _PART_PATTERN.fullmatch(part.strip())
+    lost: dict[str, int] = {}
     for name in (*(INSTRUMENTS[named[1].lower()] if named else ()), *TUNINGS_TO_TRY):
         tuning = replace(NAMED_TUNINGS[name], capo=capo)
-        if all(tuning.positions_of(pitch, max_fret) for pitch in pitches):
-            return name
-    return None
+        lost[name] = sum(n for p, n in counts.items() if not tuning.positions_of(p, max_fret))
+    best = min(lost, key=lost.__getitem__)
+    return best, lost[best]
 
 
 def format_pitch(pitch: int) -> str:
@@ -171,7 +191,12 @@ def format_pitch(pitch: int) -> str:
 
 
 def midi_program(tuning: Tuning) -> int:
-    """Return General MIDI's steel guitar, or finger bass if the lowest string is below B1."""
+    """Return General MIDI's steel guitar, or finger bass if the lowest string is below B1.
+
+    For notes without strings it is a piano.
+    """
+    if not any(tuning.open_pitches):
+        return 0
     return 33 if min(tuning.open_pitches) < 35 else 25
 
 

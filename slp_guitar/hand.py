@@ -6,7 +6,7 @@ neighboring ones at one fret. Open strings need no finger, but none sounds betwe
 barre.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Literal
@@ -18,6 +18,9 @@ FINGER_REACH_MM: dict[tuple[int, int], int] = {
 }
 """Between the frets of two fingers, 1 the index, at most: of some 214,000 moments of classical tabs
 that people wrote, 0.07% ask for more or for a fifth finger (`benchmarks/results/pitch_to_tab`)."""
+
+FINGERS = ("finger 1", "finger 2", "finger 3", "finger 4")
+"""The techniques that say which finger takes a note, the index first."""
 
 Refusal = Literal["", "two notes on one string", "too many fingers", "too wide"]
 """Why no hand takes a grip; empty if one does."""
@@ -45,31 +48,76 @@ def _explain_impossible_frets(
     grip: tuple[tuple[int, int], ...], scale_mm: float, capo: int
 ) -> Refusal:
     """Return why no hand takes these frets and strings, lowest fret first."""
-    pressed = [(fret, string) for fret, string in grip if fret]
-    if len(pressed) <= 1:
-        return ""
-    barred = [string for fret, string in pressed if fret == pressed[0][0]]
-    ways = [(False, _finger_frets(pressed))]
-    if not any(fret == 0 and barred[0] < string < barred[-1] for fret, string in grip):
-        ways.append((True, [pressed[0][0], *_finger_frets(pressed[len(barred) :])]))
-    ways = [(needs_index, frets) for needs_index, frets in ways if len(frets) <= NUM_FINGERS]
-    if not ways:
+    ways = _list_ways(grip)
+    if all(len(own) > NUM_FINGERS for _, own in ways):
         return "too many fingers"
-    for needs_index, frets in ways:
-        places = [scale_mm * (1 - 2 ** (-(capo + fret) / 12)) for fret in frets]
-        for fingers in combinations(range(1, NUM_FINGERS + 1), len(frets)):
+    return "too wide" if next(_list_hands(ways, scale_mm, capo), None) is None else ""
+
+
+def choose_fingers(
+    grip: Sequence[tuple[int, int]], hand_fret: int, scale_mm: float, capo: int = 0
+) -> list[int]:
+    """Return the finger of each note of a grip: 1 for the index to 4, 0 for an open string.
+
+    Each note has a finger of its own where there are enough, and the fingers are those of a hand
+    whose index lies at a fret, as far as its reach allows; all 0 for what no hand takes.
+
+    Args:
+        grip: string and fret of each note; frets are counted from the capo.
+        hand_fret: where the hand is.
+        scale_mm: length of the open strings.
+        capo: the fret that the capo is on.
+    """
+
+    def ease(hand: Sequence[tuple[int, Group]]) -> tuple[int, int]:
+        apart = (abs(finger - 1 - (own[0][0] - hand_fret)) for finger, own in hand)
+        return -len(hand), sum(apart)
+
+    ways = _list_ways(sorted((fret, string) for string, fret in grip))
+    best = min(_list_hands(ways, scale_mm, capo), key=ease, default=[])
+    fingers = {string: finger for finger, own in best for _, string in own}
+    return [fingers.get(string, 0) for string, _ in grip]
+
+
+Group = list[tuple[int, int]]
+"""The frets and strings that one finger presses."""
+
+
+def _list_ways(grip: Sequence[tuple[int, int]]) -> list[tuple[bool, list[Group]]]:
+    """Return how fingers can share frets and strings, lowest fret first, and whether by a barre."""
+    pressed = [(fret, string) for fret, string in grip if fret]
+    barred = [place for place in pressed if place[0] == pressed[0][0]]
+    ways = [(False, _separate(pressed)), (False, _group_neighbors(pressed))]
+    if barred and not any(f == 0 and barred[0][1] < s < barred[-1][1] for f, s in grip):
+        rest = pressed[len(barred) :]
+        ways += [(True, [barred, *_separate(rest)]), (True, [barred, *_group_neighbors(rest)])]
+    return ways
+
+
+def _separate(pressed: Sequence[tuple[int, int]]) -> list[Group]:
+    """Return a finger for each place; at one fret the lower string takes the lower finger."""
+    return [[place] for place in sorted(pressed, key=lambda own: (own[0], -own[1]))]
+
+
+def _list_hands(
+    ways: Sequence[tuple[bool, list[Group]]], scale_mm: float, capo: int
+) -> Iterator[list[tuple[int, Group]]]:
+    """Yield the fingers that reach what they press, in order."""
+    for needs_index, own in ways:
+        places = [scale_mm * (1 - 2 ** (-(capo + group[0][0]) / 12)) for group in own]
+        for fingers in combinations(range(1, NUM_FINGERS + 1), len(own)):
             pairs = combinations(zip(fingers, places, strict=True), 2)
-            if (fingers[0] == 1 or not needs_index) and all(
+            if (not needs_index or fingers[0] == 1) and all(
                 b - a <= FINGER_REACH_MM[one, other] for (one, a), (other, b) in pairs
             ):
-                return ""
-    return "too wide"
+                yield list(zip(fingers, own, strict=True))
 
 
-def _finger_frets(pressed: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the fret of each finger that takes these frets and strings, lowest fret first."""
-    return [
-        fret
-        for n, (fret, string) in enumerate(pressed)
-        if n == 0 or pressed[n - 1] != (fret, string - 1)
-    ]
+def _group_neighbors(pressed: Sequence[tuple[int, int]]) -> list[Group]:
+    """Return what each finger presses: a fret of one string, or of neighboring ones."""
+    groups: list[Group] = []
+    for n, (fret, string) in enumerate(pressed):
+        if n == 0 or pressed[n - 1] != (fret, string - 1):
+            groups.append([])
+        groups[-1].append((fret, string))
+    return groups

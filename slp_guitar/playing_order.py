@@ -205,10 +205,11 @@ def expand_repeats(tab: Tab) -> Tab:
     Raises:
         ValueError: as `find_playing_order`, or if that would be more than 50,000 notes.
     """
-    carried, time_signature, tempo = [], None, None
+    carried, time_signature, tempo, key = [], None, None, "C"
     for bar in tab.bars:  # a bar has what is in force before it, wherever it is played
         time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
-        plain = replace(bar, starts_repeat=False, num_plays=0, endings=(), signs=())
+        key = bar.key or key
+        plain = replace(bar, key=key, starts_repeat=False, num_plays=0, endings=(), signs=())
         carried.append(replace(plain, time_signature=time_signature, tempo_bpm=tempo))
         tempo = bar.final_tempo_bpm or tempo
     played = [carried[place] for place in find_playing_order(tab.bars)]

@@ -19,6 +19,13 @@ PLUGIN = Plugin(
             any_bytes=True,
             loads_torch=False,
         ),
+        "fit-costs": Command(
+            f"{HERE}.commands.song_options:FitOptions",
+            f"{HERE}.commands.fit_costs:execute",
+            ("fit-costs my-tabs -o costs.json", "what `tab` decides by, from your tabs"),
+            EXTRA,
+            any_bytes=True,
+        ),
         "convert": Command(
             f"{HERE}.commands.song_options:ConvertOptions",
             f"{HERE}.commands.convert:execute",
@@ -37,8 +44,5 @@ PLUGIN = Plugin(
         )
     },
     presets=HERE,
-    models={
-        "HandModel": "holds a fingering model, which finds strings and frets for pitches: use it "
-        "by `slp-transformer tab FILE --model {run}`."
-    },
+    models={"guitar": f"{HERE}:model"},
 )

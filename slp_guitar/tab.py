@@ -39,6 +39,21 @@ class Technique(NamedTuple):
     bend_quarter_tones: int = 0
 
 
+KEYS: dict[str, tuple[int, bool]] = {
+    "FCGDAEB"[(fifths + 1 + 3 * minor) % 7]
+    + ("#" if fifths > 5 - 3 * minor else "b" if fifths < -1 - 3 * minor else "")
+    + "m" * minor: (fifths, minor)
+    for minor in (False, True)
+    for fifths in range(-7, 8)
+}
+"""How many sharps a key has, fewer than none for flats, and whether it is minor."""
+
+
+def find_key(fifths: int, is_minor: bool = False) -> str | None:
+    """Return the name of a key; None for more than seven signs."""
+    return next((name for name, own in KEYS.items() if own == (fifths, is_minor)), None)
+
+
 class TabNote(NamedTuple):
     """One note of an event, with all of its details.
 
@@ -130,6 +145,8 @@ class Bar:
             in quarter notes from the bar line, when each event begins, and then how long the bar
             is. Empty where nothing says it.
         beat_onsets: likewise where beats are marked above or below it, in beats and by the columns.
+        key: the key signature from this bar on, by the name of its key: D, or Bm; None as with
+            `time_signature`. No key is the same as C.
     """
 
     steps: int
@@ -143,6 +160,7 @@ class Bar:
     tempo_changes: tuple[tuple[int, int], ...] = ()
     stated_onsets: tuple[Fraction, ...] = ()
     beat_onsets: tuple[Fraction, ...] = ()
+    key: str | None = None
 
     @property
     def final_tempo_bpm(self) -> int | None:
@@ -231,19 +249,23 @@ MAX_STEPS_PER_QUARTER = 96
 """Most steps that a quarter note may have."""
 
 
-def check_tab(tab: Tab) -> None:
+def check_tab(tab: Tab, needs_strings: bool = True) -> None:
     """Refuse a tab that cannot be written down, in a sentence that names the bar.
 
+    Args:
+        tab: the tab.
+        needs_strings: whether notes without strings are refused.
+
     Raises:
-        ValueError: for notes without strings, other than 4 to 8 strings, a unit of time outside 1
-            to 96 steps a quarter, a bar without length, events out of order or outside their bar,
-            two notes on one string, strings that the tuning lacks, negative frets, details that do
-            not fit the notes.
+        ValueError: for notes without strings if they are needed, other than 4 to 8 strings, a unit
+            of time outside 1 to 96 steps a quarter, a bar without length, events out of order or
+            outside their bar, two notes on one string, strings that the tuning lacks, negative
+            frets, details that do not fit the notes.
     """
     strings = len(tab.tuning.open_pitches)
-    if not tab.is_fingered:
+    if needs_strings and not tab.is_fingered:
         raise ValueError("These notes have pitches but no strings yet; `tab` finds them.")
-    if not MIN_STRINGS <= strings <= MAX_STRINGS:
+    if tab.is_fingered and not MIN_STRINGS <= strings <= MAX_STRINGS:
         raise ValueError(f"A tab has {MIN_STRINGS} to {MAX_STRINGS} strings, not {strings}.")
     unit = tab.steps_per_quarter
     if unit is not None and not 1 <= unit <= MAX_STEPS_PER_QUARTER:
@@ -255,7 +277,7 @@ def check_tab(tab: Tab) -> None:
 
 
 def _check_bar(bar: Bar, bar_number: int) -> None:
-    """Refuse a time signature, sign or tempo that cannot be written down."""
+    """Refuse a time signature, key, sign or tempo that cannot be written down."""
     if bar.time_signature is not None:
         beats, unit = bar.time_signature
         if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
@@ -268,6 +290,8 @@ def _check_bar(bar: Bar, bar_number: int) -> None:
             f"Bar {bar_number}: {unknown[0]!r} is not a sign; choose from "
             f"{', '.join(PLAYING_SIGNS)}."
         )
+    if bar.key is not None and bar.key not in KEYS:
+        raise ValueError(f"Bar {bar_number}: {bar.key!r} is no key; a key is D, or Bm.")
     tempos = [bpm for _, bpm in bar.tempo_changes]
     if bar.tempo_bpm is not None:
         tempos.append(bar.tempo_bpm)

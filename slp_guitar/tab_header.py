@@ -43,7 +43,8 @@ _TUNING_WORDS = (
 )
 _TUNING_WORD_PATTERN = re.compile(rf"\btun{{1,2}}(?:ing|ed?)|\b(?:{_TUNING_WORDS})\b", re.I)
 _SYLLABLES = {"do": "C", "re": "D", "mi": "E", "fa": "F", "sol": "G", "la": "A", "si": "B"}
-_SYLLABLE_PATTERN = re.compile(r"\b(do|r[eé]|mi|fa|sol|la|si)(?![a-zà-ÿ])", re.I)
+_SYLLABLE_PATTERN = re.compile(r"\b(do|r[eé]|mi|f[aá]|sol|l[aá]|si)(?![a-zà-ÿ])", re.I)
+_WITHOUT_ACCENTS = str.maketrans("éá", "ea")
 _DROP_TUNING_PATTERN = re.compile(
     r"(?P<double>\bdouble[\s-]*)?\bdrop(?:ped)?[\s-]*"
     r"(?P<note>(?-i:[A-D](?:[#b\u266f\u266d]|-?flat)?)|d)(?![\w#\u266f])",
@@ -141,7 +142,7 @@ _ANY_TUNING_PATTERN = re.compile(
     re.I,
 )
 _STATEMENT_PATTERN = re.compile(
-    rf"\s*(?:tun{{1,2}}ing|{_TUNING_WORDS}|{_CAPO_WORD}|time|metre|tempo|track|repeat|endings|sign)\b[^:]*:\s",
+    rf"\s*(?:tun{{1,2}}ing|{_TUNING_WORDS}|{_CAPO_WORD}|time|metre|tempo|key|track|repeat|endings|sign)\b[^:]*:\s",
     re.I,
 )
 _TITLE_PATTERN = re.compile(
@@ -212,7 +213,7 @@ def parse_tuning(line: str) -> OpenPitches | None:
     line = line[:MAX_STATEMENT_COLUMNS]
     about_tuning = bool(_TUNING_WORD_PATTERN.search(line))
     if about_tuning and len(_SYLLABLE_PATTERN.findall(line)) >= MIN_STRINGS:
-        line = _SYLLABLE_PATTERN.sub(lambda m: _SYLLABLES[m[0].lower().replace("é", "e")], line)
+        line = _spell_syllables(line)
     if about_tuning:  # German
         line = re.sub(r"(?<![^\W\d_B-G])H(?![^\W\d_A-G])", "B", line)
     if about_tuning and (exact := _parse_notes_with_octaves(line)):
@@ -230,6 +231,13 @@ def parse_tuning(line: str) -> OpenPitches | None:
             return _transpose_pitches(pitches, -down[0] if down else 0)
     by_name = _parse_tuning_name(line, about_tuning)
     return _parse_single_strings(line, about_tuning, by_name or STANDARD.open_pitches) or by_name
+
+
+def _spell_syllables(line: str) -> str:
+    """Return a line with letters for Do, Re, Mi and so on."""
+    return _SYLLABLE_PATTERN.sub(
+        lambda found: _SYLLABLES[found[0].lower().translate(_WITHOUT_ACCENTS)], line
+    )
 
 
 def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
@@ -315,8 +323,7 @@ def _parse_single_strings(
 ) -> OpenPitches | None:
     """A tuning stated string by string, ``6th = D, 3 = F#``, with the other strings as given."""
     pitches, found = list(others), False
-    plain = _SYLLABLE_PATTERN.sub(lambda m: _SYLLABLES[m[0].lower().replace("é", "e")], line)
-    if foreign := _FOREIGN_STRING_PATTERN.match(plain):  # 6ª en Re, 6. Saite auf D
+    if foreign := _FOREIGN_STRING_PATTERN.match(_spell_syllables(line)):  # 6ª en Re, 6. Saite auf D
         line = f"{foreign['string']} = {foreign.groups()[-1]}"
     for match in _SINGLE_STRING_PATTERN.finditer(line):
         name, sign = match["string"].lower(), match["sign"].lower()
@@ -404,13 +411,17 @@ def parse_tempo(line: str) -> int | None:
     return max(1, int(next(filter(None, found.groups()))))
 
 
+def strip_title(line: str) -> str:
+    """Return a line as a title: what follows ``Title:``, or the words without frills."""
+    found = _TITLE_PATTERN.match(line)
+    return (found["title"].strip() if found else line.strip(" \t*#=-"))[:100]
+
+
 def find_title(lines: list[str]) -> str:
     """The title among lines of text: what follows ``Title:``, or else the first line of words."""
-    for line in lines:
-        if found := _TITLE_PATTERN.match(line):
-            return found["title"].strip()[:100]
-    titles = (line.strip(" \t*#=-")[:100] for line in lines if not _STATEMENT_PATTERN.match(line))
-    return next((title for title in titles if re.search(r"[^\W\d_]{3}", title)), "")
+    named = [line for line in lines if _TITLE_PATTERN.match(line)]
+    titles = map(strip_title, named or (x for x in lines if not _STATEMENT_PATTERN.match(x)))
+    return next((title for title in titles if named or re.search(r"[^\W\d_]{3}", title)), "")
 
 
 def parse_track(line: str) -> str | None:

@@ -172,6 +172,20 @@ TECHNIQUES: Choices[TechniqueSigns] = Choices(
             gpif=("Beat/Properties/Property[@name='Popped']",),
             is_of_beat=True,
         ),
+        **{
+            f"finger {n}": TechniqueSigns(
+                "fingers of the left hand",
+                alphatex=(f"lf {n + 1}",),
+                musicxml=(f"notations/technical/[fingering='{n}']",),
+                guitar_pro=(f"effect.leftHandFinger={name}",),
+                since_guitar_pro=5,
+                gpif=(f"[LeftFingering='{letter}']",),
+            )
+            for n, name, letter in (
+                *((1, "index", "I"), (2, "middle", "M")),
+                *((3, "annular", "A"), (4, "little", "C")),
+            )
+        },
     },
 )
 """The techniques by name, in the order in which a note has them."""

@@ -3,7 +3,7 @@
 Writers space notes in time, but not exactly: a fret of two digits widens its beat, a column stays
 free behind some bar lines, and bars with quick notes are drawn wider. So each bar is fitted by
 itself. The meter is what the text states, or the letters above most bars, or what most bars are as
-long as. Then the letters above a bar say when its notes begin, if they fill the meter; else the
+long as. Then the letters above a bar say when its notes begin, and the meter follows them; else the
 gaps between the notes are shared out over its steps, on the coarsest grid that they fit. The rhythm
 of a bar that fits none is estimated beat by beat, and `FoundTime` names it.
 """
@@ -40,7 +40,6 @@ MIN_STEP_COLUMNS = 0.8  # columns of the text that a step is drawn in
 PICKUP_SHARE = 0.75  # of the usual width, below which a first bar is a pickup
 MIN_FITTING_SHARE = 0.5  # of the bars, below which they contradict each other
 MIN_RELIABLE_SHARE = 0.7  # of bars whose letters fill the meter, or another that is as common
-LETTER_FACTORS = (Fraction(1, 2), Fraction(2), Fraction(4))  # other note values than the meter's
 MAX_UNIT_OF_BAR = 8  # parts of a quarter note in which a time signature can be
 USUAL_METERS = ((4, 4), (3, 4))
 MAX_BARS_TO_TRY = 64
@@ -110,7 +109,7 @@ def infer_timing(tab: Tab) -> FoundTime:
     )
     usual_width = median(bar.steps for bar in inner)
     has_pickup = len(tab.bars) > 1 and tab.bars[0].steps < PICKUP_SHARE * usual_width
-    letters = _judge_letters(tab.bars, signature)
+    are_reliable = _are_letters_reliable(tab.bars, signature)
     beat = _find_beat(tab.bars, signature)
     fits: list[_Fit] = []
     num_by_letters = 0
@@ -122,7 +121,7 @@ def infer_timing(tab: Tab) -> FoundTime:
         is_pickup = place == 0 and has_pickup
         may_be_short = place in (0, len(tab.bars) - 1)
         fit = (
-            _fit_letters(bar, quarters, letters, may_be_short)
+            _fit_letters(bar, quarters, are_reliable, may_be_short)
             or _fit_beats(bar, quarters, beat, may_be_short)
             or _fit_bar_to_quarters(bar, quarters, usual_width if is_pickup else None)
         )
@@ -153,6 +152,8 @@ def infer_timing(tab: Tab) -> FoundTime:
             unfit = list(range(len(fits)))  # more notes than any grid has room for
         timed_bar = replace(bar, steps=total, events=tuple(moments))
         timed_bar = replace(timed_bar, stated_onsets=(), beat_onsets=())
+        if fit.is_stated and MAX_UNIT_OF_BAR % Fraction(total, unit).denominator == 0:
+            signature = time_signature_of(timed_bar, unit, signature)
         bars.append(replace(timed_bar, time_signature=signature))
     grids = Counter(fit.grid for fit in fits).most_common()
     usual = Fraction(usual_width) / Fraction(4 * signatures[0][0], signatures[0][1])
@@ -216,46 +217,30 @@ def _find_meter_of_letters(bars: Sequence[Bar]) -> tuple[int, int] | None:
     return time_signature_of(Bar(int(MAX_UNIT_OF_BAR * quarters), ()), MAX_UNIT_OF_BAR)
 
 
-class _LetterUse(NamedTuple):
-    """How the letters above the bars of a piece are read.
-
-    Attributes:
-        factor: what their lengths are multiplied by, so that most bars fill the meter.
-        are_reliable: whether a bar whose letters do not fill it is in another meter.
-    """
-
-    factor: Fraction
-    are_reliable: bool
-
-
-def _judge_letters(bars: Sequence[Bar], meter: tuple[int, int]) -> _LetterUse:
-    """Compare the letters above all bars with the meter."""
+def _are_letters_reliable(bars: Sequence[Bar], meter: tuple[int, int]) -> bool:
+    """Return whether a bar whose letters do not fill the meter is in another one."""
     quarters = Fraction(4 * meter[0], meter[1])
     totals = Counter(bar.stated_onsets[-1] for bar in bars if bar.stated_onsets)
     count = totals.total()
-    usual = totals.most_common(1)[0][0] if totals else quarters
-    factor = quarters / usual
-    if 2 * totals[usual] <= count or factor not in LETTER_FACTORS:
-        factor = Fraction(1)
-    num_usual = sum(n for total, n in totals.items() if total * factor == quarters or 4 * n > count)
-    return _LetterUse(factor, count > 0 and num_usual >= MIN_RELIABLE_SHARE * count)
+    num_usual = sum(n for total, n in totals.items() if total == quarters or 4 * n > count)
+    return count > 0 and num_usual >= MIN_RELIABLE_SHARE * count
 
 
 def _fit_letters(
-    bar: Bar, quarters: Fraction, letters: _LetterUse, may_be_short: bool
+    bar: Bar, quarters: Fraction, are_reliable: bool, may_be_short: bool
 ) -> _Fit | None:
     """Return the onsets that letters above a bar state, unless they contradict the meter.
 
     Args:
         bar: the bar.
         quarters: how long its meter is.
-        letters: how letters are read.
+        are_reliable: whether the letters, where they fill no such bar, say another meter.
         may_be_short: whether it may be shorter, as the first and the last are.
     """
     if len(bar.stated_onsets) != len(bar.events) + 1:
         return None
-    onsets = [onset * letters.factor for onset in bar.stated_onsets]
-    is_other_meter = letters.are_reliable and MAX_UNIT_OF_BAR % onsets[-1].denominator == 0
+    onsets = bar.stated_onsets
+    is_other_meter = are_reliable and MAX_UNIT_OF_BAR % onsets[-1].denominator == 0
     is_full = onsets[-1] == quarters or may_be_short and onsets[-1] < quarters
     grid = lcm(*(onset.denominator for onset in onsets))
     if not (is_full or is_other_meter) or MAX_STEPS_PER_QUARTER % grid:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 from math import gcd, lcm
+from typing import Any
 
 from slp_guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
 
@@ -161,21 +162,21 @@ def add_time_signatures(tab: Tab) -> Tab:
 
 
 def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:
-    """Return the bars with time signature and tempo only where they change."""
-    changed, time_signature, tempo = [], None, None
+    """Return the bars with time signature, tempo and key only where they change."""
+    changed: list[Bar] = []
+    now: dict[str, Any] = {"time_signature": None, "tempo_bpm": None, "key": "C"}
     for bar in bars:
-        shown = (
-            None if bar.time_signature == time_signature else bar.time_signature,
-            None if bar.tempo_bpm == tempo else bar.tempo_bpm,
-        )
-        time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
+        stated = {name: getattr(bar, name) for name in now}
+        shown: dict[str, Any] = {
+            name: None if own == now[name] else own for name, own in stated.items()
+        }
+        now |= {name: own for name, own in stated.items() if own}
         inside = []
         for step, bpm in bar.tempo_changes:
-            if bpm != tempo:
+            if bpm != now["tempo_bpm"]:
                 inside.append((step, bpm))
-                tempo = bpm
-        new = *shown, tuple(inside)
-        if new != (bar.time_signature, bar.tempo_bpm, bar.tempo_changes):
-            bar = replace(bar, time_signature=new[0], tempo_bpm=new[1], tempo_changes=new[2])
+                now["tempo_bpm"] = bpm
+        if shown != stated or tuple(inside) != bar.tempo_changes:
+            bar = replace(bar, tempo_changes=tuple(inside), **shown)
         changed.append(bar)
     return changed

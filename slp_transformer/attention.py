@@ -1,8 +1,9 @@
 """Attention: how one token's stream reads from the others.
 
-The equation. The heads that make queries, keys and values are in `slp_transformer.multi_head`,
-the masks in `slp_transformer.masks`, PyTorch's fused kernel in `slp_transformer.fast`. Row vectors
-throughout: a token is a row of X [N×d].
+`attention` is the equation. A model asks `attend`, which takes PyTorch's fused kernel
+(`slp_transformer.fast`) where nobody looks at the weights, and `attention` where somebody does;
+the tests compare the two. The heads that make queries, keys and values are in
+`slp_transformer.multi_head`. Row vectors throughout: a token is a row of X [N×d].
 """
 
 import math
@@ -11,8 +12,9 @@ import torch
 
 from slp_transformer._internal.argument_checks import check_attention
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.fast import apply_dropout
+from slp_transformer.fast import apply_dropout, fused_kernel, has_fused_kernel
 from slp_transformer.hooks import Hook, pass_on
+from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
 
 
 def attention(
@@ -53,6 +55,40 @@ def attention(
     scores = point("scores", Q @ K.mT / math.sqrt(d_k))
     alpha = point("alpha", apply_dropout(masked_softmax(scores, mask), dropout))
     return point("head", alpha @ V), alpha
+
+
+def attend(
+    Q: Float[Tensor, "*batch A N d_k"],
+    K: Float[Tensor, "*batch A M d_k"],
+    V: Float[Tensor, "*batch A M d_v"],
+    mask: Float[Tensor, "..."] | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+    point: Hook = pass_on,
+    return_weights: bool = False,
+) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
+    """Compute the `attention` of heads by the fused kernel, unless its weights are asked for.
+
+    Args:
+        Q: as for `attention`, like all that is not named here.
+        K: likewise.
+        V: likewise.
+        mask: likewise, with an axis for the heads or without.
+        causal: hide the future too: the queries are those of the last N of M tokens.
+        dropout: likewise.
+        point: likewise.
+        return_weights: whether the weights are needed; the kernel has none.
+
+    Returns:
+        The values, and the weights or None.
+
+    Raises:
+        ValueError: if the mask is not additive or does not fit.
+    """
+    mask = expand_mask_to_heads(mask, Q, K)
+    if point is pass_on and not return_weights and has_fused_kernel(Q, dropout):
+        return fused_kernel(Q, K, V, mask, causal, dropout), None
+    return attention(Q, K, V, add_causal_mask(mask, Q, K) if causal else mask, dropout, point)
 
 
 def masked_softmax(

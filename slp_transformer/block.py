@@ -5,6 +5,7 @@ it found. Post-norm, the order of Vaswani et al. 2017, is an option.
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict, Unpack
 
 from torch import nn
@@ -32,11 +33,16 @@ from slp_transformer.hooks import HookedModule
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.multi_head import MultiHeadAttention
 
-Kwargs: TypeAlias = dict[str, Any]  # of an attention sublayer
+Sublayer: TypeAlias = Callable[[Tensor], Tensor]
+
+
+def has_final_norm(norm: str) -> bool:
+    """Tell if a stack ends in a norm of its own: where a block leaves the stream unnormalized."""
+    return norm != "post"
 
 
 def forward_pre_norm(
-    block: Any, X: Float[Tensor, "*batch N d"], self_kwargs: Kwargs, cross_kwargs: Kwargs
+    block: Any, X: Float[Tensor, "*batch N d"], attend: Sublayer, attend_across: Sublayer | None
 ) -> Float[Tensor, "*batch N d"]:
     r"""Normalize what each sublayer reads, and add what it finds to the stream, as the book does.
 
@@ -50,11 +56,11 @@ def forward_pre_norm(
     """
     point = block.hook_point
     T1 = point("T1", block.norm_1(X))
-    T2 = point("T2", block.drop(block.attention(T1, **self_kwargs)))
+    T2 = point("T2", block.drop(attend(T1)))
     T3 = point("T3", T2 + X)
-    if block.cross_attention is not None:
+    if attend_across is not None:
         C1 = point("C1", block.norm_cross(T3))
-        C2 = point("C2", block.drop(block.cross_attention(C1, **cross_kwargs)))
+        C2 = point("C2", block.drop(attend_across(C1)))
         T3 = point("C3", C2 + T3)
     T4 = point("T4", block.norm_2(T3))
     T5 = point("T5", block.drop(block.ffn(T4)))
@@ -62,18 +68,18 @@ def forward_pre_norm(
 
 
 def forward_post_norm(
-    block: Any, X: Float[Tensor, "*batch N d"], self_kwargs: Kwargs, cross_kwargs: Kwargs
+    block: Any, X: Float[Tensor, "*batch N d"], attend: Sublayer, attend_across: Sublayer | None
 ) -> Float[Tensor, "*batch N d"]:
     """Normalize the stream after each addition, as Vaswani et al. 2017 do.
 
     Source: `postnorm-t`.
     """
     point = block.hook_point
-    T1 = point("T1", block.drop(block.attention(X, **self_kwargs)))
+    T1 = point("T1", block.drop(attend(X)))
     T2 = point("T2", T1 + X)
     T3 = point("T3", block.norm_1(T2))
-    if block.cross_attention is not None:
-        C1 = point("C1", block.drop(block.cross_attention(T3, **cross_kwargs)))
+    if attend_across is not None:
+        C1 = point("C1", block.drop(attend_across(T3)))
         C2 = point("C2", C1 + T3)
         T3 = point("C3", block.norm_cross(C2))
     T4 = point("T4", block.drop(block.ffn(T3)))
@@ -97,11 +103,11 @@ class ResidualBlock(HookedModule):
         norm_1: layer norm of the self-attention.
         norm_2: layer norm of the feedforward layer.
         norm_cross: layer norm of the cross-attention, or None.
-        norm: "pre" or "post".
+        norm: the name of its order in `orders`.
     """
 
-    # By `norm`: in which order the block's sublayers run.
-    orders: ClassVar[dict[str, Callable[[Any, Tensor, Kwargs, Kwargs], Tensor]]] = {
+    # By `norm`. A subclass may know more; a name that is in no dict is refused.
+    orders: ClassVar[dict[str, Callable[[Any, Tensor, Sublayer, Sublayer | None], Tensor]]] = {
         "pre": forward_pre_norm,
         "post": forward_post_norm,
     }
@@ -121,7 +127,7 @@ class ResidualBlock(HookedModule):
         """Put a block together; `TransformerBlock` makes the book's parts, too.
 
         Raises:
-            ValueError: if `norm` is neither "pre" nor "post".
+            ValueError: if `norm` is none of its `orders`.
         """
         super().__init__()
         check_in_choices(self.orders, norm=norm)
@@ -170,12 +176,14 @@ class ResidualBlock(HookedModule):
         """
         check_encoder_output(self, H_enc, enc_mask)
         caches = (cache.self_attention, cache.cross_attention) if cache else (None, None)
-        self_kwargs: Kwargs = {"mask": mask, "causal": causal, "cache": caches[0]}
-        if position_ids is not None:  # attention that does not rotate has no such argument
-            self_kwargs["position_ids"] = position_ids
-        cross_kwargs: Kwargs = {"mask": enc_mask, "H_enc": H_enc, "cache": caches[1]}
-        X = self.hook_point("X", X)
-        return self.hook_point("H", self.orders[self.norm](self, X, self_kwargs, cross_kwargs))
+        # Attention that does not rotate has no such argument.
+        positions = {} if position_ids is None else {"position_ids": position_ids}
+        attend = partial(self.attention, mask=mask, causal=causal, cache=caches[0], **positions)
+        across: Sublayer | None = None
+        if self.cross_attention is not None:
+            across = partial(self.cross_attention, mask=enc_mask, H_enc=H_enc, cache=caches[1])
+        H = self.orders[self.norm](self, self.hook_point("X", X), attend, across)
+        return self.hook_point("H", H)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -279,11 +287,11 @@ class BlockStack(ShapedModule):
         Every block gets the same: see `ResidualBlock.forward`, also for what is refused. Of `cache`
         each has its own share.
         """
-        same = {"causal": causal, "H_enc": H_enc, "enc_mask": enc_mask}
+        given: dict[str, Any] = {"causal": causal, "H_enc": H_enc, "enc_mask": enc_mask}
         if position_ids is not None:  # blocks of somebody's own need not take them
-            same["position_ids"] = position_ids
+            given["position_ids"] = position_ids
         for l, block in enumerate(self.blocks):
-            X = block(X, mask, cache=None if cache is None else cache[l], **same)
+            X = block(X, mask, cache=None if cache is None else cache[l], **given)
         if cache is not None:
             cache.commit()  # only now: until the last block a pass may break off
         return X if self.final_norm is None else self.final_norm(X)
@@ -331,6 +339,6 @@ class TransformerStack(BlockStack):
         """
         check_positive_sizes(num_blocks=num_blocks)
         blocks = [TransformerBlock(model_dim, num_heads, **options) for _ in range(num_blocks)]
-        is_pre_norm = options.get("norm", "pre") == "pre"
-        final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if is_pre_norm else None
+        ends_in_norm = has_final_norm(options.get("norm", "pre"))
+        final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if ends_in_norm else None
         super().__init__(blocks, final_norm, initialization)

@@ -1,6 +1,6 @@
 """The one configuration that every model is made from."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from slp_transformer._internal.choices import check_choice_fields
@@ -124,10 +124,14 @@ class TransformerConfig:
         return cls(vocab_size, context_length, **paper | changes)
 
     def block_kwargs(self) -> dict[str, Any]:
-        """Return the settings of the blocks, as `TransformerStack` takes them."""
-        names = ("model_dim", "num_heads", "key_dim", "value_dim", "hidden_dim")
-        choices = ("activation", "norm", "dropout", "eps", "initialization")
-        return {name: getattr(self, name) for name in names + choices}
+        """Return the settings of the blocks, as `TransformerStack` takes them.
+
+        They are all that no other part takes, so a new setting that nobody reads is refused there.
+        """
+        names = {field.name for field in fields(TransformerConfig)}
+        names -= {"vocab_size", "source_vocab_size", "context_length", "num_blocks"}
+        names -= {"num_encoder_blocks", "positions", "scaled_embeddings"}
+        return {name: getattr(self, name) for name in names}
 
     def embedding_kwargs(self) -> dict[str, Any]:
         """Return the settings of the input, as `InputEncoding` takes them."""

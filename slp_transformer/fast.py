@@ -1,4 +1,4 @@
-"""The fast ways: what PyTorch computes as the equations do, but sooner. A reader may skip them.
+"""The fast ways: what PyTorch computes as the equations do, but sooner. A reader may skip how.
 
 Each equation stands in its own module and meets its fast way in one `if`; `reference_mode` (or
 SLP_TRANSFORMER_PLAIN=1) takes none of them, and the tests compare the two.
@@ -138,6 +138,7 @@ def apply_dropout(X: Float[Tensor, "..."], p: float) -> Float[Tensor, "..."]:
         return X
     if not fast_paths_enabled() or X.device.type != "cpu" or is_traced(X) or p == 1:
         return F.dropout(X, p)
+    # Not 1 / (1 - p): what makes up for the rounded share leaves the mean of X as it is.
     scale = DROPOUT_STEPS / (DROPOUT_STEPS - round_to_steps(p))
     return X * sample_keep_mask(X.shape, p).to(X.dtype).mul_(scale)
 
@@ -171,6 +172,7 @@ def sample_keep_mask(shape: Sequence[int], p: float) -> Bool[Tensor, "..."]:
         True for those to keep; each is dropped with probability `p`.
     """
     count = math.prod(shape)
+    # From the lowest number to the highest: all 64 bits are drawn.
     numbers = torch.empty(-(-count // 4), dtype=torch.int64, device="cpu").random_(-(2**63), None)
     bits = numbers.view(torch.int16)[:count]
     return (bits >= round_to_steps(p) - DROPOUT_STEPS // 2).view(shape)
@@ -224,19 +226,21 @@ class SummedCrossEntropy(torch.autograd.Function):
         return -torch.cat(found).where(counts, 0.0).sum()
 
     @staticmethod
-    def backward(ctx, above):
+    def backward(ctx, grad_output):
         """Return the gradient of the logits; the others have none."""
         U, words, counts = ctx.saved_tensors
-        weights, share = above * counts, ctx.smoothing / U.shape[1]
-        less = torch.full_like(words, ctx.smoothing - 1, dtype=U.dtype)
-        if torch.is_grad_enabled():  # to be differentiated once more
-            return weights * (U.softmax(dim=1) - share).scatter_add(1, words, less), *[None] * 3
+        weights, smoothed = grad_output * counts, ctx.smoothing / U.shape[1]
+        at_target = torch.full_like(words, ctx.smoothing - 1, dtype=U.dtype)
+        # In place no gradient could flow back through this one, for a second derivative.
+        if torch.is_grad_enabled():
+            y = U.softmax(dim=1)
+            return weights * (y - smoothed).scatter_add(1, words, at_target), *[None] * 3
         G = torch.empty_like(U)
         for rows in iter_row_chunks(U):
-            its = torch.softmax(U[rows], dim=1, out=G[rows])
-            if share:
-                its.sub_(share)
-            its.scatter_add_(1, words[rows], less[rows]).mul_(weights[rows])
+            y = torch.softmax(U[rows], dim=1, out=G[rows])
+            if smoothed:
+                y.sub_(smoothed)
+            y.scatter_add_(1, words[rows], at_target[rows]).mul_(weights[rows])
         return G, None, None, None
 
 

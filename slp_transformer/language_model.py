@@ -115,8 +115,8 @@ class TransformerLM(ShapedModule):
         if isinstance(self.embedding, InputEncoding):  # it counts from the left
             check_no_left_padding(mask, position_ids)
         # An embedding of somebody's own, without positions, need not take `position_ids`.
-        where = {} if position_ids is None else {"position_ids": position_ids}
-        X = self.embedding(ids, start=cache.length if cache else 0, **where)
+        positions = {} if position_ids is None else {"position_ids": position_ids}
+        X = self.embedding(ids, start=cache.length if cache else 0, **positions)
         H = self.stack(X, mask, causal=True, cache=cache)
         return lm_head(H, self.unembedding)
 

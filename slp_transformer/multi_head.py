@@ -15,11 +15,9 @@ from slp_transformer._internal.explained_refusals import (
 from slp_transformer._internal.head_matrices import HeadMatrices
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import make_weight_matrix
-from slp_transformer.attention import attention
+from slp_transformer.attention import attend, attention
 from slp_transformer.cache import LayerCache
-from slp_transformer.fast import fused_kernel, has_fused_kernel
-from slp_transformer.hooks import HookedModule
-from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
+from slp_transformer.hooks import HookedModule, pass_on
 
 
 class AttentionHead(ShapedModule):
@@ -95,35 +93,7 @@ def join_heads(heads: Float[Tensor, "*batch A N share"]) -> Float[Tensor, "*batc
     return heads.transpose(-3, -2).flatten(-2)
 
 
-class BaseAttention(HeadMatrices, HookedModule):
-    """The base of multi-head attention: the heads' matrices, and how heads gather values.
-
-    Attributes:
-        dropout: share of the attention weights that is dropped in training.
-    """
-
-    dropout: float
-
-    def _attend(
-        self,
-        Q: Float[Tensor, "*batch A N d_k"],
-        K: Float[Tensor, "*batch A M d_k"],
-        V: Float[Tensor, "*batch A M d_v"],
-        mask: Float[Tensor, "..."] | None,
-        causal: bool,
-        return_weights: bool = False,
-    ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
-        """Gather each head's values, and return the weights where they are computed."""
-        mask = expand_mask_to_heads(mask, Q, K)
-        dropout = self.dropout if self.training else 0.0
-        # The kernel has no weights to return, and no steps between that a hook could see.
-        if self.hook is None and not return_weights and has_fused_kernel(Q, dropout):
-            return fused_kernel(Q, K, V, mask, causal, dropout), None
-        mask = add_causal_mask(mask, Q, K) if causal else mask
-        return attention(Q, K, V, mask, dropout, self.hook_point)
-
-
-class MultiHeadAttention(BaseAttention):
+class MultiHeadAttention(HeadMatrices, HookedModule):
     r"""A heads that attend side by side, each with matrices of its own.
 
     $$\mathrm{MHA}(\mathbf X) = (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\mathbf W^O$$
@@ -133,6 +103,9 @@ class MultiHeadAttention(BaseAttention):
 
     Attention's named points (`slp_transformer.hooks`) are "Q", "K", "V", "scores" (before the
     mask), "alpha" and "head".
+
+    Attributes:
+        dropout: share of the attention weights that is dropped in training.
     """
 
     def __init__(
@@ -198,7 +171,8 @@ class MultiHeadAttention(BaseAttention):
         Q, K, V = self.project(X, H_enc, 0 if cache is None else cache.length)
         if cache is not None:
             K, V = cache.update(K, V)
-        head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
+        dropout = self.dropout if self.training else 0.0
+        head, alpha = attend(Q, K, V, mask, causal, dropout, self.hook or pass_on, return_weights)
         A = join_heads(head) @ self.W_O
         return A if alpha is None or not return_weights else (A, alpha)
 
@@ -209,7 +183,7 @@ class MultiHeadAttention(BaseAttention):
         self,
         X: Float[Tensor, "*batch N d"],
         H_enc: Float[Tensor, "*batch M d"] | None = None,
-        start: int = 0,
+        num_read: int = 0,
     ) -> tuple[
         Float[Tensor, "*batch A N d_k"],
         Float[Tensor, "*batch A new d_k"],
@@ -220,14 +194,13 @@ class MultiHeadAttention(BaseAttention):
         Args:
             X: where the queries come from.
             H_enc: where keys and values come from; from X too if not given.
-            start: how many tokens have keys and values already: the position of X's first token,
-                or rows of `H_enc` that need not be read again.
+            num_read: rows of `H_enc` whose keys and values a cache has already.
         """
-        if H_enc is None:
+        if H_enc is None:  # one wide product takes less time than three
             Q, K, V = (X @ self.W_QKV).split(self.widths, dim=-1)
         else:  # source and target differ, so no one product can serve both
             W_Q, W_K, W_V = self.W_QKV.split(self.widths, dim=1)
-            Q, K, V = X @ W_Q, H_enc[..., start:, :] @ W_K, H_enc[..., start:, :] @ W_V
+            Q, K, V = X @ W_Q, H_enc[..., num_read:, :] @ W_K, H_enc[..., num_read:, :] @ W_V
         A = self.num_heads
         Q, K, V = split_heads(Q, A), split_heads(K, A), split_heads(V, A)
         return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slp_transformer._internal.config_checks import resolve_head_sizes
+from slp_transformer.block import has_final_norm
 from slp_transformer.config import TransformerConfig
 from slp_transformer.feedforward import LAYERS
 
@@ -94,7 +95,7 @@ def count_parameters(config: TransformerConfig, *, encoder_decoder: bool = False
     blocks = encoder + decoder
     attentions = blocks + (decoder if encoder_decoder else 0)
     stacks = 2 if encoder_decoder else 1
-    norms = attentions + blocks + (stacks if config.norm != "post" else 0)
+    norms = attentions + blocks + stacks * has_final_norm(config.norm)
     vocabulary = config.vocab_size + (config.source_vocab_size or 0) * (stacks - 1)
     learned = config.context_length * stacks if config.positions == "learned" else 0
     return ParameterCount(

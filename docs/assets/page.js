@@ -55,6 +55,26 @@ if (window.name === "slp-panel" && parent !== window)
   addEventListener("contentvisibilityautostatechange", soon, true); // what was off the screen
 })();
 
+/* A browser fetches a font when it lays out a letter of it. What is far off the screen is laid out on
+   paper for the first time, too late: so the fonts of all formulas come with the page. */
+(() => {
+  const fetchFonts = () => {
+    const used = new Set();
+    for (const sheet of document.styleSheets) {
+      if (!/katex/.test(sheet.href ?? "") || location.protocol === "file:") continue; // not readable
+      for (const rule of sheet.cssRules) {
+        if (!(rule instanceof CSSStyleRule) || !/KaTeX_/.test(rule.style.fontFamily)) continue;
+        if (document.querySelector(rule.selectorText)) used.add(rule.style.fontFamily);
+      }
+    }
+    for (const face of document.fonts)
+      if ([...used].some((families) => families.includes(face.family.replaceAll('"', ""))))
+        face.load().catch(() => {}); // offline
+  };
+  addEventListener("load", fetchFonts);
+  addEventListener("slp:replaced", fetchFonts, true);
+})();
+
 /* On paper a chapter's answers stand at the back, each with the place that it was folded at. */
 (() => {
   const back = document.createElement("section"),
@@ -62,10 +82,6 @@ if (window.name === "slp-panel" && parent !== window)
     opened = [];
   back.className = "slp-back";
   addEventListener("beforeprint", () => {
-    for (const fold of document.querySelectorAll(":is(.slp-fold, .slp-more):not([open])")) {
-      fold.open = true;
-      opened.push(fold);
-    }
     const article = document.querySelector("article:has(.slp-map)");
     const headings = article?.querySelectorAll("h2, h3") ?? [];
     const chapters = article?.querySelectorAll(".slp-chapter").length;
@@ -88,6 +104,11 @@ if (window.name === "slp-panel" && parent !== window)
       fold.className = "slp-answer";
       fold.open = true;
       back.append(title, fold);
+    }
+    const closed = "article details:not([open], .slp-map-small, .mkdocstrings-source)";
+    for (const fold of document.querySelectorAll(closed)) {
+      fold.open = true;
+      opened.push(fold);
     }
     if (moved.length) article.append(back);
   });

@@ -51,12 +51,13 @@ const Reading = {
   const minutes = () => {
     const path = /** @type {HTMLElement | null} */ (chapter.querySelector(".slp-path"));
     if (!path) return stated;
-    const isWhole = path.querySelector("input")?.checked ?? true;
+    const all = path.querySelector("[data-all]");
+    const isWhole = all?.getAttribute("aria-pressed") !== "false";
     return Number(isWhole ? path.dataset.whole : path.dataset.short);
   };
   const headings = [...chapter.querySelectorAll("h2[id], h3[id]")];
   const bar = document.createElement("div"),
-    left = document.createElement("a");
+    left = document.createElement("span");
   bar.className = "slp-progress";
   left.className = "slp-left";
   bar.setAttribute("aria-hidden", "true");
@@ -73,9 +74,14 @@ const Reading = {
     const now = headings.filter((one) => one.getBoundingClientRect().top < innerHeight / 2).at(-1);
     const { text, place } = Reading.label(share, minutes(), before, moved);
     bar.style.setProperty("--share", String(share));
-    left.textContent = text;
-    if (place) left.href = `#${place}`;
-    else left.removeAttribute("href");
+    if (left.textContent !== text || Boolean(left.firstElementChild) !== Boolean(place)) {
+      left.textContent = place ? "" : text;
+      if (place) {
+        const link = document.createElement("a");
+        Object.assign(link, { href: `#${place}`, textContent: text });
+        left.append(link);
+      }
+    }
     if (!moved || !now) return;
     const title = now.firstChild?.textContent ?? "";
     try {
@@ -100,5 +106,6 @@ const Reading = {
   );
   addEventListener("resize", soon);
   addEventListener("load", soon);
+  addEventListener("click", soon); // which may have chosen another length
   soon();
 })();

@@ -164,7 +164,8 @@ const SiteSearch = (() => {
       }
     });
     const task = known.phrases.get(wanted.map(stem).join(" ")); // what somebody wants to do
-    for (const k of task ?? []) scores.set(k, (scores.get(k) ?? 0) * 3);
+    // Words in a row say what is meant; one alone may be meant otherwise.
+    for (const k of task ?? []) scores.set(k, (scores.get(k) ?? 0) * (wanted.length > 1 ? 30 : 3));
     const hits = [...scores].map(([k, score]) => {
       const [place, title, text, kind] = known.sections[k],
         page = place.split("#")[0];

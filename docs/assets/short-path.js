@@ -1,11 +1,11 @@
-/* What the short path leaves out is folded. A switch below the title shows all of it, here and on
-   the next pages; whatever leads into a fold opens it. */
+/* What the short path leaves out is folded. Of two buttons below the title one shows all of it, here
+   and on the next pages; whatever leads into a fold opens it. */
 
 (() => {
   const KEY = "slp-sections",
     ALL = "all",
     FOLD = "details.slp-more",
-    SWITCH = ".slp-path input";
+    SWITCH = ".slp-lengths button";
   const wantsAll = () => {
     try {
       return localStorage.getItem(KEY) === ALL;
@@ -27,9 +27,8 @@
       if (place instanceof Element && place.matches(FOLD)) place.toggleAttribute("open", all);
       for (const fold of place.querySelectorAll(FOLD)) fold.toggleAttribute("open", all);
     }
-    /** @type {NodeListOf<HTMLInputElement>} */
-    const switches = document.querySelectorAll(SWITCH);
-    for (const one of switches) one.checked = all;
+    for (const one of document.querySelectorAll(SWITCH))
+      one.setAttribute("aria-pressed", String(one.hasAttribute("data-all") === all));
   };
 
   /** The element that an address ends with; none where that is damaged. @param {string} hash */
@@ -62,15 +61,16 @@
     if (link.pathname === location.pathname && link.host === location.host)
       setTimeout(() => reveal(link.hash)); // after the browser has gone there
   });
-  document.addEventListener("change", (event) => {
-    if (!(event.target instanceof HTMLInputElement) || !event.target.matches(SWITCH)) return;
-    if (event.target.checked === wantsAll()) return; // set by a script
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element && event.target.closest(SWITCH);
+    if (!button) return;
+    const all = button.hasAttribute("data-all");
     const heading = [...document.querySelectorAll("article h2, article h3")].find(
       (one) => one.getBoundingClientRect().bottom > 0,
     );
     const before = heading?.getBoundingClientRect().top ?? 0;
-    remember(event.target.checked);
-    show([document], event.target.checked);
+    remember(all);
+    show([document], all);
     scrollBy(0, (heading?.getBoundingClientRect().top ?? 0) - before);
   });
   // What a server has put into an open page is folded or not as all else.

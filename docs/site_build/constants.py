@@ -16,10 +16,19 @@ from typing import Any, NamedTuple, get_type_hints
 from slp_guitar import text_time, uneven_bars
 from slp_guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
+from slp_guitar.fingering.costs import (
+    CUT,
+    PER_FRET_FROM_POSITION,
+    RELEASED,
+    load_weights,
+)
 from slp_guitar.fingering.features import (
+    COMPING_NOTES,
+    COMPING_OPEN,
+    HAND_FRETS,
     MEMORY_LAGS,
-    MIN_MOVABLE_CHORDS,
-    MIN_MOVABLE_SHARE,
+    MIN_STYLE_CHORDS,
+    MIN_STYLE_SHARE,
     MOVABLE_CHORDS,
     MOVABLE_FRETS,
     MOVABLE_OPEN,
@@ -28,17 +37,10 @@ from slp_guitar.fingering.features import (
     TIME_CLASSES,
 )
 from slp_guitar.fingering.fingering_pieces import OPEN_STRING_COST
-from slp_guitar.fingering.fitted_costs import (
-    CUT,
-    PER_FRET_FROM_POSITION,
-    RELEASED,
-    load_weights,
-)
 from slp_guitar.fingering.lattice import MAX_STATES
 from slp_guitar.fingering.playable_chords import EASY, MAX_SEARCHED_NOTES
 from slp_guitar.fingering.questions import MOMENTS_APART, SURE_MARGIN
 from slp_guitar.fingering.ringing import HEARD_SHARE
-from slp_guitar.fingering.viterbi import HAND_FRETS
 from slp_guitar.formats import midi, notation
 from slp_guitar.formats.registry import FORMATS
 from slp_guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
@@ -65,7 +67,7 @@ from slp_transformer.data.text_tokenizer import (
     TokenType,
 )
 from slp_transformer.modern.config import ModernConfig, RopeScaling
-from slp_transformer.tasks.model_settings import ModelSettings
+from slp_transformer.tasks.run_config import ModelSettings
 
 FILE = "assets/model/constants.js"
 """Its place in the site."""
@@ -165,11 +167,13 @@ def constants() -> dict[str, Shared]:
                     "otherGrip": OTHER_GRIP,
                     "movableOpen": MOVABLE_OPEN,
                     "movableFrets": MOVABLE_FRETS,
+                    "compingOpen": COMPING_OPEN,
                 },
-                "movable": {
+                "styles": {
                     "shapes": MOVABLE_CHORDS,
-                    "minChords": MIN_MOVABLE_CHORDS,
-                    "minShare": MIN_MOVABLE_SHARE,
+                    "compingNotes": COMPING_NOTES,
+                    "minChords": MIN_STYLE_CHORDS,
+                    "minShare": MIN_STYLE_SHARE,
                 },
                 "perFretFromPosition": PER_FRET_FROM_POSITION,
                 "openStringCost": OPEN_STRING_COST,
@@ -191,8 +195,9 @@ def constants() -> dict[str, Shared]:
             "{ weights: Record<string, number>, handFrets: number[], timeClasses: string[], "
             "memoryLags: number[], numStringFeatures: number, "
             "costNames: { cut: string, released: string, otherGrip: string, movableOpen: string, "
-            "movableFrets: string }, movable: { shapes: number[][], minChords: number, "
-            "minShare: number }, perFretFromPosition: number, "
+            "movableFrets: string, compingOpen: string }, styles: { shapes: number[][], "
+            "compingNotes: number, minChords: number, minShare: number }, "
+            "perFretFromPosition: number, "
             "openStringCost: number, maxFret: number, maxSpan: number, maxSearched: number, "
             "numFingers: number, "
             "fingerReach: Record<string, number>, heardShare: number, maxStates: number, "

@@ -147,6 +147,9 @@ def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
     """Executes a chapter in a folder; what `run_chapter` says holds here too."""
     notebook = nbformat.from_dict(chapter.notebook)
     modules = [*IPYTHON, *(PYTORCH if "import torch" in chapter.code else ())]
+    # The file says how to talk to the kernel: in a folder that is gone when this process ends.
+    own = TemporaryDirectory(prefix="slp_kernel_", ignore_cleanup_errors=True)
+    manager = {"modules": modules, "connection_file": str(Path(own.name, "kernel.json"))}
     client = NotebookClient(
         notebook,
         kernel_name="python3",
@@ -158,7 +161,7 @@ def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
         config=Config(
             {
                 "KernelManager": {"transport_encryption": "auto"},
-                "ForkedKernelManager": {"modules": modules},
+                "ForkedKernelManager": manager,
             }
         ),
     )
@@ -173,7 +176,7 @@ def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
     notebook.cells = [first, *notebook.cells, last]
     # What a cell prints comes back as output. A kernel's own stderr has the errors of its shutdown,
     # which are nobody's; only of a kernel that died the last line is shown.
-    with TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+    with own, TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
         try:
             client.execute(env=env, stderr=stderr)
         except CellExecutionError:
@@ -249,29 +252,59 @@ def run_all(
 class Background:
     """Runs chapters in a server's background, two at a time, the latest version of each alone.
 
+    The chapter that somebody reads comes first: it does not wait for one that runs already.
+
     Attributes:
         failures: what went wrong, by key; a chapter is not tried again until its key changes.
     """
 
     def __init__(
-        self, cache: Cache, say: Callable[[str], None], done: Callable[[Chapter, str], None]
+        self,
+        cache: Cache,
+        say: Callable[[str], None],
+        done: Callable[[Chapter, str], None],
+        read_last: Callable[[], str] = lambda: "",
     ):
-        self.cache, self.say, self.done = cache, say, done
+        """Begin with nothing to run.
+
+        Args:
+            cache: of outputs.
+            say: tells what happens.
+            done: called with a chapter and its key when it has run, or failed.
+            read_last: returns the stem of the chapter that was opened last.
+        """
+        self.cache, self.say, self.done, self.read_last = cache, say, done, read_last
         self.failures: dict[str, ChapterError] = {}
         self._wanted: dict[str, str] = {}
-        self._free = threading.Semaphore(WORKERS)
+        self._waiting: list[tuple[Chapter, str]] = []
+        self._num_running = 0
+        self._lock = threading.Lock()
 
     def want(self, chapter: Chapter, key: str) -> None:
         """Asks for a chapter to be run, unless it already is or has failed."""
         if self._wanted.get(chapter.name) == key or key in self.failures:
             return
         self._wanted[chapter.name] = key  # until the server has taken note of what came of it
-        threading.Thread(target=self._run, args=(chapter, key), daemon=True).start()
+        with self._lock:
+            self._waiting = [one for one in self._waiting if one[0].name != chapter.name]
+            self._waiting.append((chapter, key))
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with those that are wanted, as far as there is room, the one that is read first."""
+        with self._lock:
+            read = self.read_last()
+            self._waiting.sort(key=lambda one: one[0].path.stem != read)
+            while self._waiting:
+                is_read = self._waiting[0][0].path.stem == read
+                if self._num_running >= WORKERS + is_read:
+                    return
+                self._num_running += 1
+                job = self._waiting.pop(0)
+                threading.Thread(target=self._run, args=job, daemon=True).start()
 
     def _run(self, chapter: Chapter, key: str) -> None:
-        with self._free:
-            if self._wanted.get(chapter.name) != key:
-                return  # edited again before its turn came
+        try:
             self.say(f"Running {chapter.name} in the background")
             start = time.perf_counter()
             for is_last in (False, True):
@@ -287,8 +320,12 @@ class Background:
                         self.failures[key] = ChapterError(f"{chapter.name}: {error!r}")
                     else:
                         self.say(f"{chapter.name} is tried again, after {error!r}")
-            if self._wanted.get(chapter.name) == key:
-                self.done(chapter, key)
+        finally:
+            with self._lock:
+                self._num_running -= 1
+        if self._wanted.get(chapter.name) == key:
+            self.done(chapter, key)
+        self.begin()
 
     def forget(self, chapter: Chapter) -> None:
         """Take note that a chapter has finished, so that it may be wanted again."""

@@ -74,8 +74,23 @@ def unmarked(source: str) -> str:
     return re.sub(r"^ *# (?:solution|end)\n?", "", source, flags=re.MULTILINE).strip("\n")
 
 
+def install_cell(repository: str) -> nbformat.NotebookNode:
+    """The cell with which a notebook installs the package, if the repository's address is known.
+
+    By git from there: no index has the package, and a name alone could be another's.
+    """
+    source = f"slp-transformer[docs] @ git+{repository}"
+    first = '# In a folder of the project, once: python -m pip install -e ".[docs]"'
+    cell = nbformat.v4.new_code_cell(f'%pip install -q "{source}"' if repository else first)
+    cell.id = "install"
+    return cell
+
+
 def notebook(
-    text: str, title: str, show: Callable[[str], str] = lambda text: text
+    text: str,
+    title: str,
+    show: Callable[[str], str] = lambda text: text,
+    repository: str = "",
 ) -> nbformat.NotebookNode:
     """A reader's notebook: the exercises without their solutions.
 
@@ -83,10 +98,17 @@ def notebook(
         text: a script from chapters/exercises/.
         title: its chapter's title.
         show: adds the equations that a cell of Markdown names to it.
+        repository: where the project is kept, or "".
     """
     made = jupytext.reads(text, fmt="py:percent")
-    first = f"# Exercises: {title}\n\nThis needs the package: `pip install -e .` in its folder."
-    made.cells.insert(0, nbformat.v4.new_markdown_cell(first))
+    first = nbformat.v4.new_markdown_cell(
+        f"# Exercises: {title}\n\nThe first cell installs the package."
+    )
+    if not repository:
+        first.source = (
+            f"# Exercises: {title}\n\nThis needs the package: `pip install -e .` in its folder."
+        )
+    made.cells[:0] = [first, *([install_cell(repository)] if repository else [])]
     for number, cell in enumerate(made.cells):
         cell.id = f"cell-{number}"
         if is_exercise(cell):

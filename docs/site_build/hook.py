@@ -36,13 +36,13 @@ from live_build import LiveBuild, last, leave_for_later
 from live_cells import LiveCells
 from live_server import LiveServer
 from markdown.extensions.toc import nest_toc_tokens
-from mkdocs.exceptions import PluginError
+from mkdocs.exceptions import Abort, PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
 from mkdocs.utils import get_build_date, write_file
 from page_steps import PageContext, Step
-from serving import PageServer
+from serving import PageServer, check_address
 from state import chapter_of, log, page_path, relative, site
 
 from slp_transformer import __version__
@@ -70,7 +70,15 @@ def on_startup(command, dirty):
     site.serving = command == "serve"
 
 
+class NoServer(Abort):
+    """The address that a server is to have cannot be had: said before anything is built."""
+
+    exit_code = code = 2
+
+
 def on_config(config):
+    if site.serving and site.live is None and (sentence := check_address(*config.dev_addr)):
+        raise NoServer(sentence)
     site.settings = Path(config.config_file_path)
     if site.live is not None:
         config.site_dir = str(site.live.spare)
@@ -79,7 +87,8 @@ def on_config(config):
         folders = ("chapters", *PACKAGES, chapter_source.RESULTS)
         config.watch += [str(site.root / name) for name in folders if (site.root / name).is_dir()]
     # The theme's own link would ask a code host for its stars on every page.
-    site.repository, config.repo_url = (config.repo_url or "").rstrip("/"), None
+    site.repository = (config.repo_url or "").rstrip("/")
+    config.repo_url = config.edit_uri = None
     config.copyright = f"slp_transformer {__version__}, built on {get_build_date()}"
     _set_template(config)
     pages = [{f"{s.number} · {s.title}": page_path(s.stem)} for s in site.summaries.values()]
@@ -148,7 +157,7 @@ def on_shutdown():
 
 def on_nav(nav, config, files):
     last.config, last.nav, last.files = config, nav, files
-    if site.deferring and site.live is None:  # a server that has not answered yet
+    if site.serving and site.live is None:  # a server that has not answered yet
         leave_for_later(files, {"index.md", page_path(site.chapters[0].path.stem)})
         for entry in site.api_pages:
             register_names(entry, files.get_file_from_path(entry.path).page, config)
@@ -194,6 +203,10 @@ def on_files(files: Files, config) -> Files:
     files.append(File.generated(config, "figures.json", content=pages.figures_json()))
     files.append(File.generated(config, "previews.json", content=shown))
     files.append(File.generated(config, constants.FILE, content=constants.as_module()))
+    tab = model_pages.model_folder(site.root, "tab")
+    for path in (*sorted(tab.iterdir()), tab.with_name("LICENSE.txt")):
+        to = f"assets/model/tab/{path.name}"
+        files.append(File.generated(config, to, abs_src_path=str(path)))
     return files
 
 
@@ -367,6 +380,8 @@ def on_post_page(output, page, config):
             page_js += f'<link rel="stylesheet" href="{folder}{name}.css">'
             page_js += f'<script src="{folder}{name}.js" type="module"></script>'
     output = output.replace("</head>", f"{page_js}</head>", 1)
+    # Equations in the contents are clicked; keys reach them in the text, and no sooner.
+    output = re.sub(r'<a (href="#eq-[^"]*" class="md-nav__link")', r'<a tabindex="-1" \1', output)
     return postprocess.without_blank_lines(output)
 
 

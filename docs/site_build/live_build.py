@@ -93,7 +93,7 @@ class LiveBuild:
         self.spare = Path(self._own.name)
         self._finished: queue.SimpleQueue[Chapter] = queue.SimpleQueue()
         self._background = site.background = execution.Background(
-            site.cache, log.info, self._on_finished
+            site.cache, log.info, self._on_finished, self._read_last
         )
         self._is_due = site.deferring  # whether something is left for a build of everything
         if last.later:
@@ -136,6 +136,11 @@ class LiveBuild:
             stem = chapter.path.stem
             if site.outputs[stem] is None:
                 self._background.want(chapter, site.keys[stem])
+        self._background.begin()
+
+    def _read_last(self) -> str:
+        """Return the stem of the chapter that somebody has opened last."""
+        return self._server.opened_last.partition("chapters/")[2].partition("/")[0]
 
     def _build_later(self) -> None:
         """Build pages that the first build has left, those first that somebody waits for."""
@@ -148,16 +153,16 @@ class LiveBuild:
                     write_page(last.later[place])
             except Exception as error:
                 log.error(f"{last.later[place].src_uri}: {error or repr(error)}")
-            self._is_there(place)
+            self._release(place)
         if not last.later:
             last.config.plugins.on_post_build(config=last.config)  # the search knows all pages now
-            self._server.is_there(INDEX)
+            self._server.release(INDEX)
         self.wake.set()
 
-    def _is_there(self, *places: str) -> None:
+    def _release(self, *places: str) -> None:
         for place in places:
             last.later.pop(place, None)
-            self._server.is_there(place)
+            self._server.release(place)
 
     def _is_quiet(self) -> bool:
         since = time.monotonic() - self._changed_at
@@ -174,7 +179,7 @@ class LiveBuild:
                     if page_path(chapter.path.stem) == uri:
                         pages.write(chapter, Path(file.abs_src_path))
                 write_page(file)
-                self._is_there(file.dest_uri)
+                self._release(file.dest_uri)
                 urls.append(file.url)
         except Exception as error:  # whatever it was, a build of everything tells it better
             log.debug(f"One page alone could not be built: {error!r}")
@@ -209,7 +214,7 @@ class LiveBuild:
         finally:
             self._is_building_all = False
         self._server.folder, self.spare = self.spare, self._server.folder
-        self._is_there(*last.later, INDEX)
+        self._release(*last.later, INDEX)
         self._server.announce(None)
 
 

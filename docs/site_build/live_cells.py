@@ -88,18 +88,33 @@ class LiveCells:
             before = [texts.get(place, cells[place].source) for place in above]
             called = called_above(chapter, number, source, texts)
             own = number if exercises.is_exercise(cells[number]) else None
+            check = "" if own is None else check_of(shown_source(cells[number]))
             for event in self.kernels.run(key, before, source, called, own):
                 if "outputs" in event:
-                    shown = self.as_html(chapter, number, event.pop("outputs"))
+                    is_built = number not in texts
+                    shown = self.as_html(chapter, number, event.pop("outputs"), is_built)
                     event |= {"kind": "html", "html": shown}
+                    check = "" if VERDICT in shown else check
+                if check and event.get("state") == "ok":
+                    said = [NOT_CHECKED.format(check), event.get("text", "")]
+                    event["text"] = " ".join(filter(None, said))
                 if event.get("state") == "failed above":
                     event["at"] = [*above, *called][event["at"]]
                 yield event
         else:
             raise ValueError("There is no such action.")
 
-    def as_html(self, chapter: Chapter, number: int, outputs: list[Any]) -> str:
-        """Return a cell's outputs as its page shows them, with the caption of its figure."""
+    def as_html(
+        self, chapter: Chapter, number: int, outputs: list[Any], is_built: bool = True
+    ) -> str:
+        """Return a cell's outputs as its page shows them.
+
+        Args:
+            chapter: the chapter.
+            number: the cell's.
+            outputs: what it has put out.
+            is_built: whether its text is the page's: then its figure has the caption that says so.
+        """
         shown: list[list] = [[] for _ in chapter.code_cells]
         kept = copy.deepcopy(outputs)
         for output in kept:
@@ -110,7 +125,9 @@ class LiveCells:
                 output.text = output.text.rstrip("\r")  # what it would write over is still there
         shown[number] = json.loads(json.dumps(kept))
         stem = chapter.path.stem
-        whole = notebook_html.filled(chapter.notebook, shown, figures=site.figures[stem])
+        whole = notebook_html.filled(
+            chapter.notebook, shown, figures=site.figures[stem] if is_built else ()
+        )
         cell = [cell for cell in whole.cells if cell.cell_type == "code"][number]
         cell.metadata.pop("blank", None)
         whole.cells = [cell]
@@ -172,6 +189,16 @@ def called_above(
         if names and re.search(rf"\b({'|'.join(names)})\b", "\n".join([source, *found.values()])):
             found[place] = texts[place]
     return dict(sorted(found.items()))
+
+
+VERDICT = 'class="slp-verdict"'
+NOT_CHECKED = "Nothing was checked: its last line is to be {}"
+
+
+def check_of(source: str) -> str:
+    """Return the line of an exercise that checks it; nothing if it has none."""
+    last = source.rstrip().rpartition("\n")[2]
+    return last if last.startswith("check.") else ""
 
 
 def shown_source(cell: nbformat.NotebookNode) -> str:

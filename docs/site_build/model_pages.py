@@ -268,6 +268,15 @@ MODELS = {
     "letters": ("chapter 9's, of letters in any order", "qkhbxmtfadsw"),
 }
 """The models of the page, with their names and a beginning."""
+
+
+def model_folder(root: Path, name: str) -> Path:
+    """Return where a page's model is: that of tab is the package's, which the site serves too."""
+    if name == "tab":
+        return next((root / "slp_guitar" / "model").glob("step-*"))
+    return root / "docs" / "assets" / "model" / name
+
+
 RIFFS = {
     "thirds in G": "(0.3 0.2).4 (2.3 1.2).4 (4.3 3.2).4 (5.3 5.2).4",
     "bass and chords in A": "0.5.4 (2.4 2.3 2.2).4 0.6.4 (2.4 1.3 0.2).4",

@@ -212,16 +212,8 @@ def to_take_away(
         site: where the site is published, or "".
         anchors: the place within the site of each object that the notebook may refer to.
     """
-    source = f"slp-transformer[docs] @ git+{repository}" if repository else ""
-    first = (
-        f'%pip install -q "{source}"'
-        if source
-        else '# In a folder of the project, once: python -m pip install -e ".[docs]"'
-    )
-    cell = nbformat.v4.new_code_cell(first)
-    cell.id = "install"
     taken = nbformat.from_dict(notebook)
-    taken.cells = [cell, *taken.cells]
+    taken.cells = [exercises.install_cell(repository), *taken.cells]
 
     def chapter(match: re.Match) -> str:
         return f"]({site}chapters/{match[1]}/"

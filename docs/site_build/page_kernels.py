@@ -1,16 +1,18 @@
 """Kernels in which a reader runs the cells of an open page, on their own machine.
 
 A kernel has run exactly the cells above the one to run, as the page shows them: what is missing is
-run first, and if a cell above has another text by now, all of them in a new kernel. Nothing that a
-reader runs is kept among the outputs of the chapters.
+run first, and if a cell above has another text by now, all of them in a new kernel. A cell that is
+run again finds the names of those above it, and none that an earlier text of its own has left.
+Nothing that a reader runs is kept among the outputs of the chapters.
 """
 
 import contextlib
 import os
 import queue
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,9 +29,12 @@ MAX_KERNELS = 3  # with PyTorch each takes some 400 MB
 MAX_OUTPUT = 200_000  # characters of what one cell puts out
 READY_S = 60
 MAX_PICTURE = 4_000_000  # of a picture, which is not cut
+MAX_PICTURES = 8_000_000  # of all pictures of a cell
+MAX_OUTPUTS = 500  # of a cell, one after the other
 UPDATE_S = 0.2  # between two looks at what a cell has put out so far
 TICK_S = 1.0  # between two signs of life of a cell that puts out nothing
 REPLY_S = 5.0  # for what a kernel answers when it has finished a cell
+CLOSE_S = 5.0  # for kernels to end with the server
 LATE_S = 5.0  # for the next output of what a cell leaves running
 Key = tuple[str, str]  # a chapter's stem, and its part: "chapter" or "exercises"
 Event = dict[str, Any]
@@ -68,12 +73,17 @@ class Collected:
     is_cut: bool = False
     has_failed: bool = False
     num_left: int = 0
+    _execution: int = 0  # the kernel's own count, which no page shows
     _size: int = 0
+    _pictures_size: int = 0
+    _is_full: bool = False
     _clear_before_next: bool = False
 
     def take(self, message: dict[str, Any]) -> bool:
         """Take a message of the kernel, and tell if the outputs are others by now."""
         kind, content = message["msg_type"], message["content"]
+        if kind == "execute_input":
+            self._execution = content["execution_count"]
         if kind == "clear_output":
             self._clear_before_next = content["wait"]
             if not content["wait"]:
@@ -89,6 +99,7 @@ class Collected:
             return False
         made = nbformat.v4.output_from_msg(message)
         if kind == "error":
+            made.traceback = [self._with_cells(line) for line in made.traceback]
             self.outputs.append(_shortened(made))
         elif kind == "stream":
             self._write(made)
@@ -97,13 +108,23 @@ class Collected:
             self._show(made)
         return True
 
+    def _with_cells(self, line: str) -> str:
+        """Name cells in a line of a traceback as the page can: it shows no counts of the kernel."""
+
+        def name(match: re.Match[str]) -> str:
+            is_own = int(match[2]) == self._execution
+            return f"{'This cell' if is_own else 'A cell that ran before'}{match[1].rstrip()}"
+
+        return CELL.sub(name, line)
+
     def page(self, text: str) -> None:
         """Take what a pager would show, as of `print?`."""
         self._show(nbformat.v4.new_output("display_data", {"text/plain": text}))
 
     def _clear(self) -> None:
         self.outputs.clear()
-        self.is_cut, self._size, self._clear_before_next = False, 0, False
+        self.is_cut = self._is_full = self._clear_before_next = False
+        self._size = self._pictures_size = 0
 
     def _write(self, made: Any) -> None:
         """Append a stream to its last part; a carriage return has its line written over."""
@@ -123,35 +144,56 @@ class Collected:
         self._size += added
 
     def _show(self, made: Any) -> None:
-        """Append what is displayed; of a text that is too long its beginning."""
+        """Append what is displayed."""
+        if len(self.outputs) >= MAX_OUTPUTS:
+            return self._cut(f"{MAX_OUTPUTS} outputs")
         given = dict(made.data)
-        needs_script = not SCRIPTS.isdisjoint(given) or "<script" in str(given.get("text/html"))
-        kinds = {
-            kind: text
-            for kind, text in given.items()
-            if (len(str(text)) <= MAX_PICTURE or kind == "text/plain") and kind not in SCRIPTS
-        }
-        pictures = [kind for kind in given.keys() - kinds.keys() if _is_picture(kind)]
+        made.data, is_too_long = self._fitting(given)
+        self.outputs.append(made)
+        self._say_what_is_missing(given)
+        if is_too_long:
+            self._cut()
+        return None
+
+    def _fitting(self, given: dict[str, Any]) -> tuple[Any, bool]:
+        """Return what there is room for, and if that is not all; of a long text its beginning.
+
+        A picture is not cut: it is taken or left.
+        """
+        kinds = {kind: text for kind, text in given.items() if kind not in SCRIPTS}
+        pictures = {kind: len(str(text)) for kind, text in kinds.items() if _is_picture(kind)}
+        for kind, size in pictures.items():
+            if size > MAX_PICTURE or self._pictures_size + size > MAX_PICTURES:
+                del kinds[kind]
+            else:
+                self._pictures_size += size
         room = MAX_OUTPUT - self._size
-        size = sum(len(str(text)) for kind, text in kinds.items() if not _is_picture(kind))
-        is_too_long = size > room or not kinds
+        texts = {kind: len(str(text)) for kind, text in kinds.items() if not _is_picture(kind)}
+        is_too_long = sum(texts.values()) > room or (not kinds and not pictures)
         if is_too_long:
             kinds = {k: v for k, v in kinds.items() if _is_picture(k) or k == "text/plain"}
             if "text/plain" in kinds:
                 kinds["text/plain"] = str(kinds["text/plain"])[:room]
-        made.data = nbformat.from_dict(kinds)
-        self.outputs.append(made)
-        self._size += size
-        if needs_script:
-            self._say(NO_SCRIPT)
-        for kind in pictures:
-            self._say(NO_PICTURE.format(len(str(given[kind])) / 1e6))
-        if is_too_long:
-            self._cut()
+        self._size += sum(len(str(text)) for kind, text in kinds.items() if not _is_picture(kind))
+        return nbformat.from_dict(kinds), is_too_long
 
-    def _cut(self) -> None:
+    def _say_what_is_missing(self, given: dict[str, Any]) -> None:
+        """Name what an output had and the page does not show, each kind of it once."""
+        shown = self.outputs[-1].data
+        if not SCRIPTS.isdisjoint(given) or "<script" in str(given.get("text/html")):
+            self._say(NO_SCRIPT)
+        for kind in filter(_is_picture, given.keys() - shown.keys()):
+            size = len(str(given[kind]))
+            if size > MAX_PICTURE:
+                self._say(NO_PICTURE.format(size / 1e6))
+            elif not self._is_full:
+                self._is_full = True
+                self._say(NO_MORE_PICTURES)
+
+    def _cut(self, after: str = "") -> None:
         self.is_cut = True
-        self._say(f"\n… The output is cut here, after {MAX_OUTPUT:,} characters.")
+        after = after or f"{MAX_OUTPUT:,} characters"
+        self._say(f"\n… The output is cut here, after {after}.")
 
     def _say(self, sentence: str) -> None:
         """Append a sentence of ours."""
@@ -162,10 +204,23 @@ class Collected:
         display_id = message["content"].get("transient", {}).get("display_id")
         for output in self.outputs:
             if output.get("display_id") == display_id:
-                output["data"] = nbformat.from_dict(message["content"]["data"])
+                for kind, text in output["data"].items():  # gives its room back
+                    size = len(str(text))
+                    if _is_picture(kind):
+                        self._pictures_size -= size
+                    else:
+                        self._size -= size
+                output["data"], _ = self._fitting(message["content"]["data"])
         return True
 
+    @property
+    def wait_s(self) -> float:
+        """How long the page waits for the next look: each sends all outputs, and takes its time."""
+        size = self._size + self._pictures_size + 1000 * len(self.outputs)
+        return UPDATE_S * (1 + size / 500_000)
 
+
+CELL = re.compile(r"Cell((?:\x1b\[[\d;]*m| )*)In ?\[(\d+)\]")
 MAX_TRACEBACK = 20_000  # characters; a deep recursion has millions
 
 
@@ -197,6 +252,7 @@ LATE = {"stream", "display_data"}  # what a thread or a task of an earlier cell 
 NO_SCRIPT = """The page runs no script of an output: widgets and animations stand still.
 Figures need `%matplotlib inline` (the default); an animation can be shown as a GIF."""
 NO_PICTURE = "A picture of {:.1f} MB is left out: make it smaller or coarser (4 MB at most)."
+NO_MORE_PICTURES = "From here on pictures are left out: a cell shows 8 MB of them."
 NO_INPUT = """Nothing can be asked here, neither by input() nor by a debugger:
 write the value into the cell, and print what you want to see."""
 PREPARE = (
@@ -263,6 +319,39 @@ class Kernel:
         """Whether the package has changed since the kernel was started."""
         return stamps(self.root / name for name in PACKAGES) != self._package
 
+    def begin(self, num_above: int, exercises: Collection[int] = ()) -> None:
+        """Let the next cell find the names that so many cells above have left, and exercises.
+
+        Args:
+            num_above: how many of the cells that ran are above it.
+            exercises: the numbers of those that it may call.
+
+        Raises:
+            KernelError: if a cell has taken away what this needs.
+        """
+        self._change_names(f"begin({num_above}, {[*exercises]})")
+
+    def keep(self, source: str, place: int, exercise: int | None) -> None:
+        """Take note of a cell that has run, with the names that it has left.
+
+        Args:
+            source: of the cell.
+            place: how many cells are above it.
+            exercise: its number, if it is an exercise, which may run in any order.
+
+        Raises:
+            KernelError: if a cell has taken away what this needs.
+        """
+        self._change_names(f"keep({place}, {exercise})")
+        if exercise is None:
+            self.executed.append(source)
+        else:
+            self.exercises[exercise] = source
+
+    def _change_names(self, call: str) -> None:
+        if self._evaluate(f"get_ipython().kept_names.{call}", "") != "None":
+            raise KernelError("The kernel's own names are gone. The next run begins afresh.")
+
     def run(self, source: str, stop: Stop) -> Iterator[Collected | None]:
         """Run a cell; yields what it has put out, now and then, and at its end.
 
@@ -303,7 +392,7 @@ class Kernel:
                 self._manager.interrupt_kernel()
                 interrupts = stop.times
             waited = time.monotonic() - shown_at
-            if waited > (UPDATE_S if has_news else TICK_S):
+            if waited > (made.wait_s if has_news else TICK_S):
                 yield made if has_news else None
                 shown_at, has_news = time.monotonic(), False
         answer = self._answer(asked)
@@ -383,6 +472,7 @@ class Kernels:
         self._running: dict[Key, Kernel] = {}
         self._busy: dict[Key, threading.Lock] = {}
         self._stops: dict[Key, Stop] = {}  # of what runs
+        self._is_closing = False
         self._lock = threading.Lock()
 
     def run(
@@ -449,9 +539,13 @@ class Kernels:
             kernel = self._get(key)
         missing = [(place, None, above[place]) for place in range(len(above))]
         del missing[: len(kernel.executed)]
+        has_run = [
+            number for number, text in called.items() if kernel.exercises.get(number) == text
+        ]
         for place, (number, text) in enumerate(called.items(), len(above)):
-            if kernel.exercises.get(number) != text:
+            if number not in has_run:
                 missing.append((place, number, text))
+        kernel.begin(min(len(kernel.executed), len(above)), has_run)
         of = len(above) + len(called)
         for place, number, text in missing:
             if stop.times or stop.ends_kernel:
@@ -466,7 +560,7 @@ class Kernels:
                 yield {"kind": "outputs", "outputs": made.outputs}
                 yield {"kind": "end", "state": "failed above", "at": place}
                 return
-            _keep(kernel, number, text)
+            kernel.keep(text, place, number)
         if stop.times or stop.ends_kernel:
             # A cell above that was stopped half-way, perhaps in an import, is not to be built on.
             self._end(key)
@@ -491,7 +585,7 @@ class Kernels:
             yield {"kind": "end", "state": "stopped", "text": text}
             return
         if exercise is None or not has_error(made):
-            _keep(kernel, exercise, source)
+            kernel.keep(source, len(above), exercise)
         state = "error" if has_error(made) else "ok"
         end = {"kind": "end", "state": state, "seconds": time.monotonic() - start}
         if made and made.num_left:
@@ -500,6 +594,8 @@ class Kernels:
 
     def _get(self, key: Key) -> Kernel:
         with self._lock:
+            if self._is_closing:
+                raise KernelError("The server has stopped: start it again.")
             if key not in self._running:
                 if len(self._running) >= MAX_KERNELS:
                     idle = [other for other in self._running if not self._busy[other].locked()]
@@ -530,7 +626,13 @@ class Kernels:
             kernel.close()
 
     def close(self) -> None:
-        """End all kernels."""
+        """End all kernels, each by the thread that talks to it, if there is one."""
+        self._is_closing = True
+        for stop in list(self._stops.values()):
+            stop.ends_kernel = True
+        end = time.monotonic() + CLOSE_S
+        while self._stops and time.monotonic() < end:
+            time.sleep(TICK_S / 100)
         with self._lock:
             running, self._running = list(self._running.values()), {}
         for kernel in running:
@@ -542,14 +644,6 @@ STILL_RUNS = (
     "What it has begun in the background still runs; what that puts out comes with the next cell."
 )
 STOPPED_AFRESH = "You stopped it. The next run begins in a new kernel."
-
-
-def _keep(kernel: Kernel, exercise: int | None, source: str) -> None:
-    """Keep what a kernel has run: a cell, or an exercise with its number."""
-    if exercise is None:
-        kernel.executed.append(source)
-    else:
-        kernel.exercises[exercise] = source
 
 
 def _value(answer: dict[str, Any], name: str, default: str) -> str:

@@ -85,6 +85,11 @@ def add_head(body: str, context: PageContext) -> str:
     return body if found else head + body
 
 
+def add_ways_to_solve(body: str, context: PageContext) -> str:
+    """Say below "Exercises" where they can be solved."""
+    return pages.with_ways_to_solve(body, context.chapter)
+
+
 def add_modules(body: str, context: PageContext) -> str:
     """Add the list of the modules that the chapter uses."""
     return body + pages.modules_used(context.chapter, context.page)
@@ -155,6 +160,7 @@ CHAPTER_STEPS: tuple[Step, ...] = (
     number_figures,  # after the diagrams, which are figures too
     add_tests,
     add_head,
+    add_ways_to_solve,
     add_modules,
     add_player,
     link_measurements,

@@ -40,14 +40,43 @@ def links_below_title(chapter: Chapter, page) -> str:
         name = exercises_name(chapter)
         here.append(f'<a href="{name}" download>Exercises as a notebook</a>')
     if site.repository:
-        place = site.repository.partition("://")[2].partition("/")[2]
         here.append(f'<a href="{site.repository}/blob/main/{chapter.name}">Source</a>')
         here.append(f'<a href="{site.repository}/edit/main/{chapter.name}">Edit</a>')
         report = f"{site.repository}/issues/new?template=chapter.yml"
         here.append(f'<a href="{report}">Report a mistake</a>')
-        there = f"github/{place}/blob/gh-pages/chapters/{stem}/{stem}.ipynb"
-        here.append(f'<a href="https://colab.research.google.com/{there}">Colab</a>')
+        here.append(f'<a href="{colab(f"{stem}/{stem}.ipynb")}">Colab</a>')
     return f'<p class="slp-links" data-search-exclude>{" ".join(here)}</p>'
+
+
+def colab(notebook: str) -> str:
+    """Return the address under which Colab opens a published notebook of chapters/."""
+    place = site.repository.partition("://")[2].partition("/")[2]
+    published = f"github/{place}/blob/gh-pages/chapters/{notebook}"
+    return f"https://colab.research.google.com/{published}"
+
+
+def with_ways_to_solve(body: str, chapter: Chapter) -> str:
+    """A chapter that says below "Exercises" where they can be solved."""
+    if not chapter.exercises:
+        return body
+    name = exercises_name(chapter)
+    ways = [f'<a href="{name}" download>as a notebook</a>']
+    if site.repository:
+        ways.insert(0, f'<a href="{colab(f"{chapter.path.stem}/{name}")}">in Colab</a>')
+    own = ", in JupyterLab or any other editor of notebooks"
+    said = f"<p>Solve them {' or '.join(ways)}{own if not site.repository else ''}."
+    if site.serving:
+        said += " Or here: Edit changes a cell, and Run checks it.</p>"
+    else:
+        folder = "a clone" if site.repository else "the project's folder"
+        commands = 'python -m pip install -e ".[docs]"\npython -m mkdocs serve'
+        said += (
+            f" Or in this page, which runs its cells on your machine: two commands in {folder},"
+            " and the link that the second shows.</p>"
+            f'<div class="highlight"><pre><code style="--lines: 2">{commands}</code></pre></div>'
+        )
+    solve = f'<div class="slp-solve" data-search-exclude>{said}</div>'
+    return re.sub(r'<h2 id="exercises">.*?</h2>', lambda found: found[0] + solve, body, count=1)
 
 
 LIVE = {
@@ -70,7 +99,11 @@ def with_siblings(content: str, page) -> str:
         f"{title}</a>"
         for name, title in LIVE.items()
     )
-    return f'<nav class="slp-live" aria-label="Live pages">{ways}</nav>{content}'
+    return f'<nav class="slp-live" aria-label="Live pages">{ways}</nav>{NO_SCRIPT}{content}'
+
+
+NO_SCRIPT = """<noscript><p><strong>What this page computes needs JavaScript, which is off.</strong>
+The chapters are whole without it.</p></noscript>"""
 
 
 def modules_used(chapter: Chapter, page) -> str:
@@ -241,7 +274,8 @@ def exercises_notebook(chapter: Chapter) -> str:
     """A chapter's exercises without their solutions, as a file."""
     tex = {slug: equation.tex for slug, equation in site.equations.items()}
     show = links.equations_shown(tex, site.book)
-    made = exercises.notebook(chapter.exercises, exercises.title_of(chapter.script), show)
+    title = exercises.title_of(chapter.script)
+    made = exercises.notebook(chapter.exercises, title, show, site.repository)
     return nbformat.writes(made)
 
 
@@ -413,13 +447,16 @@ def path_note(chapter: Chapter, page) -> str:
     if after:
         then = site.summaries[after[0]]
         url = relative(f"chapters/{after[0]}/", page)
-        goes_on = f'; it goes on with <a href="{url}">{then.number} · {then.title}</a>'
-    said = f"<span>{whole} minutes. The {path} leaves this chapter out{goes_on}.</span>"
+        goes_on = f' goes on with <a href="{url}">{then.number} · {then.title}</a>'
+    then = f"; it{goes_on}" if goes_on else ""
+    said = f"<span>{whole} minutes. The {path} leaves this chapter out{then}.</span>"
     if times.short:
         said = (
-            '<label><input type="checkbox"> Show all sections</label> '
-            f"<span>The {path} takes {short_path.rounded(times.short)} minutes of these {whole}"
-            f"{goes_on}.</span>"
+            '<span class="slp-lengths" role="group" aria-label="How much is shown">'
+            f'<button type="button" aria-pressed="true">Short path · '
+            f"{short_path.rounded(times.short)} min</button>"
+            f'<button type="button" aria-pressed="false" data-all>All · {whole} min</button></span>'
+            f" <span>The {path}{goes_on or ' ends here'}.</span>"
         )
     return f'<p class="slp-path" {given}>{said}</p>'
 

@@ -20,6 +20,12 @@ SITE = Path(__file__).resolve().parents[2] / "site"
 SIDE = "18mm"
 PAPER = {"format": "A4", "margin": dict.fromkeys(("top", "bottom", "left", "right"), SIDE)}
 
+# Also the fonts and pictures of what no screen has shown yet.
+LOADED = """Promise.all([
+    ...[...document.fonts].map((one) => one.load().catch(() => {})),
+    ...[...document.images].map((one) => one.decode().catch(() => {})),
+])"""
+
 
 class Quiet(SimpleHTTPRequestHandler):
     """Serves a folder and says nothing about it."""
@@ -43,11 +49,12 @@ def print_chapters(page: Page, address: str, names: list[str], folder: Path) -> 
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         page.goto(f"{address}chapters/{name}/")
-        page.evaluate("document.fonts.ready")
+        page.evaluate(LOADED)
         articles.append(page.evaluate("document.querySelector('article').innerHTML"))
         page.pdf(path=folder / f"{name}.pdf", **PAPER)
     # All chapters lie at the same depth, so that their pictures are found from any of them.
     page.evaluate("all => { document.querySelector('article').innerHTML = all.join('') }", articles)
+    page.evaluate(LOADED)
     page.pdf(path=folder / "all.pdf", **PAPER)
 
 

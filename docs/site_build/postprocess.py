@@ -7,8 +7,9 @@ import shutil
 import tomllib
 from collections.abc import Iterable
 from functools import cache
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
+from xml.etree import ElementTree
 
 import notebook_html
 from fontTools import subset
@@ -76,12 +77,70 @@ def as_text(html: str) -> str:
     """A page whose formulas are plain characters, as the search should know them."""
 
     def words(match: re.Match) -> str:
-        inside = re.search(r"<math\b.*?(?=<annotation)", match[1], flags=re.DOTALL)[0]
-        inside = re.sub(r"(<(?=mtext|mo\b|mtr)|</mo>)", r" \1 ", inside)
-        plain = re.sub(r"<[^>]*>?|[\u200b\u2061-\u2064]", "", inside)
-        return re.sub(r"\s+", " ", plain)
+        math = re.search(r"<math\b.*?</math>", match[1], flags=re.DOTALL)[0]
+        text = re.sub(r"\s+", " ", formula_text(ElementTree.fromstring(math)))
+        text = re.sub(r"(^|\() ?− ", r"\1−", text)  # a sign, which is no difference
+        text = re.sub(f"{APPLIED} ?(?=\\w)", " ", text).replace(APPLIED, "").replace("( ", "(")
+        return escape(text, quote=False)
 
     return DRAWN.sub(words, html)
+
+
+APPLIED = "\u2061"  # stands between a function's name and what it is a function of
+INVISIBLE = re.compile("[\u200b\u2062-\u2064]")
+RAISED = str.maketrans("0123456789+-−nTijkdtm⊤", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ⁿᵀⁱʲᵏᵈᵗᵐ⊤")
+
+
+def formula_text(node: ElementTree.Element) -> str:
+    """Return a part of a formula, in MathML, as one line that says the same.
+
+    What is drawn by a line or by a place becomes a character: √ and a slash, and parentheses where
+    more than one letter stands below a root, above or below a line, or is raised.
+    """
+    kind = node.tag.rpartition("}")[2]
+    if kind in ("annotation", "mspace", "mphantom"):
+        return ""
+    parts = [formula_text(child) for child in node]
+    if kind == "mfrac":
+        return f" {'/'.join(map(_grouped, parts))}"
+    if kind == "msqrt":
+        return "√" + _grouped("".join(parts))
+    if kind == "mroot":
+        return f"{_grouped(parts[1])}√{_grouped(parts[0])}"
+    if kind in ("msub", "munder", "msubsup", "munderover"):
+        parts[1:2] = [_lowered(parts[1], kind)]
+    if kind in ("msup", "msubsup", "mover", "munderover") and node.get("accent") != "true":
+        parts[-1:] = [_raised(parts[-1])]
+    if kind in ("mtr", "mtext"):
+        text = " ".join(parts) + INVISIBLE.sub("", node.text or "")
+        return "" if not text.strip() and INVISIBLE.search(node.text or "") else f" {text} "
+    if kind == "mo" and (node.text or "").strip() in "=<>≤≥≈+−∈→↦≠∝·×":
+        return f" {(node.text or '').strip()} " if node.text else ""
+    return INVISIBLE.sub("", node.text or "") + "".join(parts)
+
+
+def _grouped(text: str) -> str:
+    """Return a part that is one number, name, root or function of one thing, or parentheses."""
+    text = text.strip()
+    is_one = re.fullmatch(rf"√?(?:[\w⊤^′]+|.)|\w+{APPLIED}?\([^()]*\)", text)
+    return text if is_one else f"({text})"
+
+
+def _lowered(text: str, kind: str) -> str:
+    """Return an index: `dk`, as words have it, and `x_(i + 1)`."""
+    text = text.strip()
+    return (
+        text if re.fullmatch(r"\w+", text) and kind in ("msub", "msubsup") else f"_{_grouped(text)}"
+    )
+
+
+def _raised(text: str) -> str:
+    text = text.strip()
+    if text and all(ord(letter) in RAISED for letter in text):
+        return text.translate(RAISED)
+    if re.fullmatch(r"\([^()]*\)", text):
+        return f"^{text}"
+    return f"^{_grouped(text)}" if text else ""
 
 
 def _draw(match: re.Match) -> str:
@@ -179,7 +238,7 @@ def write_search(site: Path, equations: Iterable[tuple[str, list[str], str]]) ->
             of_boost.get(section.get("boost", BOOST["page"]), kinds["page"]),
             "|".join(known.get(section["location"], [])),
         ]
-        for section in json.loads(path.read_text("utf-8"))["docs"]
+        for section in sorted(json.loads(path.read_text("utf-8"))["docs"], key=_page_of)
     ]
     places: dict[str, list[str]] = {}
     for place, numbers, title in equations:
@@ -190,6 +249,11 @@ def write_search(site: Path, equations: Iterable[tuple[str, list[str], str]]) ->
     )
     (site / "search.json").write_text(text, "utf-8")
     shutil.rmtree(path.parent)
+
+
+def _page_of(section: dict[str, str]) -> str:
+    """A server builds pages in any order; their sections have that of the page."""
+    return section["location"].partition("#")[0]
 
 
 def _short_place(location: str, title: str) -> str:

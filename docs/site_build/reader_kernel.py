@@ -3,9 +3,11 @@
 import asyncio
 import io
 import os
+import re
 import sys
 import threading
 import warnings
+from collections.abc import Collection
 from types import TracebackType
 from typing import Any
 
@@ -22,9 +24,13 @@ HIDDEN = "A figure is not shown: the page shows those of `%matplotlib inline` (t
 
 
 def prepare(shell: Any) -> None:
-    """Prepare a kernel's shell: short tracebacks, figures for light and dark pages, no debugger."""
+    """Prepare a kernel's shell: short tracebacks, figures for light and dark pages, no debugger.
+
+    Also `background` and `kept_names`, which the server asks for by expressions.
+    """
     shell.set_custom_exc((Exception,), _show_shortened)
     shell.background = Background()
+    shell.kept_names = KeptNames(shell.user_ns)
     kernel = os.getpid()
     shell.events.register("post_run_cell", lambda result: end_fork(kernel, result))
     shell.events.register("pre_run_cell", shell.background.begin)
@@ -91,6 +97,56 @@ class Background:
         """Return how many of them still run."""
         self._left = [one for one in self._left if one in _running()]
         return len(self._left)
+
+
+class KeptNames:
+    """The names that a cell may use: those that the cells above it have given, as they stand now.
+
+    Without this a verdict might be one on a function that an earlier run of a cell has left under
+    a name that its text no longer has. What a name stands for is shared, not copied.
+    """
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        """Begin before any cell.
+
+        Args:
+            names: of the kernel, by which cells find them.
+        """
+        self._names = names
+        self._after = [self._own()]  # so many cells of the page
+        self._of_exercises: dict[int, dict[str, Any]] = {}
+        self._before: dict[str, Any] = {}
+
+    def _own(self) -> dict[str, Any]:
+        return {name: it for name, it in self._names.items() if not HISTORY.fullmatch(name)}
+
+    def begin(self, num_above: int, exercises: Collection[int] = ()) -> None:
+        """Let the next cell find names of the cells above it, and of some exercises, alone."""
+        names = dict(self._after[num_above])
+        for number in exercises:
+            names |= self._of_exercises[number]
+        for name in self._own().keys() - names.keys():
+            del self._names[name]
+        self._names.update(names)
+        self._before = names
+
+    def keep(self, place: int, exercise: int | None) -> None:
+        """Keep the names that a cell has left, or those that an exercise has given or changed.
+
+        Args:
+            place: how many cells of the page are above it.
+            exercise: its number, if it is an exercise.
+        """
+        now, before = self._own(), self._before
+        if exercise is None:
+            self._after[place + 1 :] = [now]
+        else:
+            given = {name: it for name, it in now.items() if before.get(name, self) is not it}
+            self._of_exercises[exercise] = given
+        self._before = now
+
+
+HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_[dio]h|In|Out")  # IPython's
 
 
 def _running() -> set[Any]:

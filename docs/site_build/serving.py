@@ -9,6 +9,7 @@ the machine reaches an address of loopback. So such a request needs a token, whi
 that the terminal prints, and has to come from a page of this very address: see `find_objection`.
 """
 
+import errno
 import hashlib
 import itertools
 import json
@@ -45,9 +46,11 @@ class PageServer(ThreadingHTTPServer):
         mount_path: what addresses begin with, "/" or "/name/".
         cells: runs cells; None where nothing may be run.
         token: what a page has to know to run any.
+        opened_last: the place of the page that was opened last, below `mount_path`.
     """
 
     daemon_threads = True
+    request_queue_size = 512  # pages that a browser opens at once, with all their files
 
     def __init__(
         self,
@@ -72,6 +75,7 @@ class PageServer(ThreadingHTTPServer):
         self.mount_path = mount_path
         self.cells = cells if self.server_address[0] in LOOPBACK else None
         self.token = secrets.token_urlsafe(24)
+        self.opened_last = ""
         self._changes: list[Collection[str] | None] = []
         self._changed = threading.Condition()
         self._kept: OrderedDict[str, bytes] = OrderedDict()
@@ -137,7 +141,7 @@ class PageServer(ThreadingHTTPServer):
         with self._changed:
             return self._asked.pop(0) if self._asked else None
 
-    def is_there(self, name: str) -> None:
+    def release(self, name: str) -> None:
         """Let those go on who wait for a file, whether it has come or could not be made."""
         with self._changed:
             self._coming.discard(name)
@@ -181,6 +185,35 @@ class PageServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+def is_there(path: Path) -> bool:
+    """Tell if there is a file at a path, which may be too long for one or have no name at all."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def check_address(host: str, port: int) -> str:
+    """Return a sentence on why no server can have an address; nothing if one can."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    def error_at(port: int) -> OSError | None:
+        try:
+            socket.create_server((host, port), family=family).close()
+        except OSError as error:
+            return error
+        return None
+
+    error = error_at(port)
+    if error is None:
+        return ""
+    if error.errno != errno.EADDRINUSE:
+        return f"No server can have the address {host}:{port}: {error.strerror or error}."
+    free = (one for one in range(port + 1, min(port + 100, 65536)) if error_at(one) is None)
+    at = f"[{host}]" if ":" in host else host
+    return f"Port {port} is in use: mkdocs serve -a {at}:{next(free, 0)}"
+
+
 class PageHandler(BaseHTTPRequestHandler):
     """Answers one request."""
 
@@ -204,21 +237,22 @@ class PageHandler(BaseHTTPRequestHandler):
             return self.answer(200, page, "text/html") if page is not None else self.not_found()
         if path.startswith(LIVE):
             script = SCRIPTS / path.rpartition("/")[2]
-            known = script.is_file() and script.suffix == ".js"
+            known = script.suffix == ".js" and is_there(script)
             return self.answer_file(script) if known else self.not_found()
         mount = self.server.mount_path
         if not f"{path}/".startswith(mount):
             return self.redirect(mount) if path == "/" else self.not_found()
         inside = posixpath.normpath(f"/{path[len(mount) :]}").lstrip("/")
+        is_opened = self.headers.get("Sec-Fetch-Dest", "document") == "document"
+        if is_opened and not posixpath.splitext(inside)[1]:
+            self.server.opened_last = f"{inside}/"
         self.server.wait_for(inside)
         found = self.server.folder / inside
-        if found.is_dir() and (found / "index.html").is_file():
+        if is_there(found / "index.html"):
             if not path.endswith("/"):
                 return self.redirect(f"{path}/")
             found /= "index.html"
-        if not found.is_file():
-            return self.not_found()
-        return self.answer_file(found)
+        return self.answer_file(found) if is_there(found) else self.not_found()
 
     def do_POST(self) -> None:
         """Run a cell, for a page of ours whose reader has the token."""
@@ -229,14 +263,14 @@ class PageHandler(BaseHTTPRequestHandler):
             return self.answer(403, refused.encode(), "text/plain")
         if self.server.cells is None:
             return self.answer(404, b"This server runs nothing.", "text/plain")
-        if not size.isdigit() or int(size) > MAX_BODY:
+        if not re.fullmatch("[0-9]{1,9}", size) or int(size) > MAX_BODY:
             return self.answer(413, b"That is too much.", "text/plain")
         try:
             asked = json.loads(self.rfile.read(int(size)))
             events = self.server.cells(self.path.removeprefix(LIVE), asked)
             first = next(events, {})
-        except (ValueError, AttributeError, TypeError) as error:
-            return self.answer(400, str(error).encode(), "text/plain")
+        except (ValueError, AttributeError, TypeError, RecursionError) as error:
+            return self.answer(400, str(error).encode(errors="replace"), "text/plain")
         self.send_response(200)
         self.send_header("Content-Type", "application/x-ndjson; charset=utf-8")
         self.send_header("Cache-Control", "no-store")
@@ -271,7 +305,10 @@ class PageHandler(BaseHTTPRequestHandler):
     def is_addressed_to_us(self) -> bool:
         """Tell if the Host names loopback, where the server is bound to that."""
         bound = str(self.server.server_address[0])
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        try:
+            host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        except ValueError:  # as of "[::1"
+            return False
         return bound not in LOOPBACK or host in LOOPBACK
 
     def answer_file(self, path: Path, status: int = 200) -> None:

@@ -2,25 +2,24 @@
 
 from dataclasses import replace
 
-from slp_guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions
 from slp_guitar.commands.tab import (
     add_time_or_refuse,
+    check_max_fret,
     check_output,
+    choose_neck,
     print_cut_note_count,
+    print_each,
     read_and_select_tracks,
 )
 from slp_guitar.fingering.fingering_pieces import find_fingerings
 from slp_guitar.fingering.playable_chords import FingeringOptions
 from slp_guitar.fingering.playable_pieces import piece_from_tab
-from slp_guitar.formats.registry import find_losses, write_tab
-from slp_guitar.fretboard import DROP_D, STANDARD, Tuning
+from slp_guitar.formats.registry import find_format, find_losses, write_tab
+from slp_guitar.fretboard import STANDARD, Tuning
 from slp_guitar.tab import Tab
-from slp_transformer.cli.console import print_remarks, print_status
-
-NECKS = (STANDARD, DROP_D, Tuning(OTHER_INSTRUMENT_TUNINGS["bass"]))
-"""What pieces without strings are fingered for: the first that reaches down to them."""
+from slp_transformer.cli.console import format_count, print_status
 
 
 @rare_collections()
@@ -32,19 +31,15 @@ def execute(options: ConvertOptions) -> None:
     """
     output = options.output
     check_output(output, options)
+    if options.max_fret is not None:
+        check_max_fret(options.max_fret)
     tabs: list[Tab] = []
-    tracks = read_and_select_tracks(options)
-    if not all(tab.is_fingered for tab in tracks):
-        print_status("These notes have no strings; they are fingered as `tab` does it.")
-    for number, tab in enumerate(tracks, start=1):
-        try:
-            tab = tab if tab.is_fingered else place_on_first_fitting_neck(tab)
-        except ValueError as error:
-            if not tabs and number == len(tracks):
-                raise
-            print_status(f"{tab.track}: left out. {error}")
-            continue
-        if options.no_capo:
+    found = find_format(output)
+    needs_strings = found is not None and found.needs_strings
+    for tab in read_and_select_tracks(options):
+        if needs_strings and not tab.is_fingered:
+            tab = finger_pitches(tab, options, tab.track or options.song.name)
+        if options.no_capo and tab.is_fingered:
             raised = tuple(pitch + tab.tuning.capo for pitch in tab.tuning.open_pitches)
             tab = replace(tab, tuning=Tuning(raised))
         tabs.append(add_time_or_refuse(tab, output, options))
@@ -56,16 +51,19 @@ def execute(options: ConvertOptions) -> None:
     print_status(f"Written to {output}.")
 
 
-def place_on_first_fitting_neck(tab: Tab) -> Tab:
-    """Return pitches on strings of the first of `NECKS` that reaches down to them.
-
-    Raises:
-        ValueError: if they cannot be played there.
-    """
+def finger_pitches(tab: Tab, options: ConvertOptions, name: str) -> Tab:
+    """Return pitches on the strings of the guitar that `tab` takes, without those that it lacks."""
     piece = piece_from_tab(tab)
-    lowest = min((min(moment.pitches) for moment in piece.moments), default=40)
-    guitar = next((neck for neck in NECKS if neck.open_pitches[-1] <= lowest), STANDARD)
-    (((fingered, _), *_), changes) = find_fingerings(piece, FingeringOptions(guitar))
-    print_remarks([f"{where}: {what}" for where, what in changes])
+    print_status(f"{name}: the notes have no strings; they are fingered as `tab` does it.")
+    if not piece.moments:
+        return replace(tab, tuning=STANDARD)
+    guitar, max_fret = choose_neck(piece, options, name)
+    if not any(guitar.positions_of(p, max_fret) for one in piece.moments for p in one.pitches):
+        count = format_count(sum(len(moment.pitches) for moment in piece.moments), "note")
+        print_status(f"{name}: its bars are left empty: no neck has any of its {count}.")
+        return replace(tab, tuning=guitar, bars=tuple(replace(b, events=()) for b in tab.bars))
+    wanted = FingeringOptions(guitar, max_fret, unplayable_policy="drop")
+    (((fingered, _), *_), changes) = find_fingerings(piece, wanted)
+    print_each(f"{name}, {place}: {what}" for place, what in changes)
     print_cut_note_count(fingered)
     return fingered

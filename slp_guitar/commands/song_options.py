@@ -26,6 +26,7 @@ class SongOptions(Options):
         steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
             step is the number of columns in which all its notes are spaced [found for each bar,
             from the meter that is stated or that most bars have].
+        max_fret: highest fret of notes that are fingered [19, or 24 where a part needs them].
     """
 
     song: Positional[Path]
@@ -34,6 +35,7 @@ class SongOptions(Options):
     quantize: int | None = None
     one_channel: bool = False
     steps_per_quarter: int | None = None
+    max_fret: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,6 @@ class TabOptions(SongOptions):
         capo: capo fret [the file's, or none].
         keep_shapes: with the capo, keep the shapes, so that all sounds higher, and not the pitches.
         transpose: half steps up, or down if negative.
-        max_fret: highest fret.
         max_span: frets that a grip may reach over [4].
         position: preferred position, 1 to 15.
         open_strings: use open strings more often, or less often.
@@ -77,7 +78,9 @@ class TabOptions(SongOptions):
             parts that a hand can take, from the bass up, and moves notes off the neck.
         easy: for beginners: the first position, open strings, and grips within four frets wherever
             there are some, unless --position, --open-strings or --max-span ask for others.
-        model: fingering models, trained on written tab; their probabilities are averaged.
+        costs: costs of the hand that `slp-transformer fit-costs` has fitted to tabs of yours.
+        easiest_capo: name the three places of the capo with which the piece is easiest at its
+            pitches, with the shapes that they give, and take the first.
         refinger: find a new fingering for a tab.
     """
 
@@ -86,7 +89,6 @@ class TabOptions(SongOptions):
     capo: int | None = None
     keep_shapes: bool = False
     transpose: int = 0
-    max_fret: int = 19
     max_span: int | None = None
     position: int | None = None
     open_strings: Literal["more", "less"] | None = None
@@ -95,8 +97,29 @@ class TabOptions(SongOptions):
     alternatives: int = 1
     unplayable: UnplayablePolicy = "refuse"
     easy: bool = False
-    model: tuple[Path, ...] = ()
+    costs: Path | None = None
+    easiest_capo: bool = False
     refinger: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(Options):
+    """Fit the costs of the hand, by which `tab` decides, to tabs that people have written.
+
+    Examples:
+      slp-transformer fit-costs my-tabs -o my-costs.json
+      slp-transformer tab song.mid --costs my-costs.json
+
+    Ten pieces take minutes. What has no strings, such as most MIDI files, is left out.
+
+    Attributes:
+        tabs: a folder of tabs of any kind that is read, or one file.
+        pieces: to fit to at most; as few as possible of one composer, the name before a "_".
+    """
+
+    tabs: Positional[Path]
+    output: Annotated[Path, arg(aliases=["-o"], help="the file to write, .json")]
+    pieces: int = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +132,8 @@ class ConvertOptions(SongOptions):
       slp-transformer convert song.txt -o song.gp5
 
     Strings and frets, tuning, capo, playing techniques, repeats, tracks and voices are kept, and
-    what the new file cannot hold is listed. Notes without strings are fingered as by `tab`.
+    what the new file cannot hold is listed. MIDI and MusicXML need no strings. For other files,
+    notes without strings are fingered as by `tab`; what no hand can take is left out and named.
 
     Attributes:
         no_capo: write open strings as the capo has them, for programs that ignore capos.

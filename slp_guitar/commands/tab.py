@@ -1,22 +1,26 @@
 """Turn pitches into tab that can be played: of a MIDI file, or of a tab for another guitar."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from slp_guitar.ascii_writer import format_tab
 from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions, TabOptions
+from slp_guitar.fingering.costs import read_weights
 from slp_guitar.fingering.fingering_pieces import (
+    CapoSuggestion,
     DoubtfulMoment,
     find_doubtful_moments,
     find_fingerings,
+    suggest_capos,
     summarize_fingering,
 )
 from slp_guitar.fingering.grips import UnplayableError
 from slp_guitar.fingering.playable_chords import EASY, FingeringOptions
-from slp_guitar.fingering.playable_pieces import piece_from_tab
+from slp_guitar.fingering.playable_pieces import PlayablePiece, piece_from_tab
 from slp_guitar.formats.notation import count_cut_notes
 from slp_guitar.formats.registry import (
     add_time_if_needed,
@@ -28,25 +32,27 @@ from slp_guitar.formats.registry import (
     write_tab,
 )
 from slp_guitar.fretboard import (
+    FRETS_OF_LONG_NECKS,
+    MAX_FRET,
     NAMED_TUNINGS,
     STANDARD,
     Note,
     Tuning,
     describe_tuning,
+    find_nearest_tuning,
     find_tuning_by_letters,
-    find_tuning_for,
 )
 from slp_guitar.tab import Bar, Event, Tab, TabNote
 from slp_guitar.tab_header import parse_tuning
 from slp_guitar.text_time import infer_timing
 from slp_transformer._internal.atomic_write import check_writable_path
 from slp_transformer._internal.config_checks import Range, check_ranges
-from slp_transformer.cli.console import format_count, print_remarks, print_result, print_status
+from slp_transformer.cli.console import format_count, print_result, print_status
 from slp_transformer.tasks.reports import format_table
 
 FINGERING_FLAGS = (
     *("tuning", "capo", "transpose", "max_fret", "max_span", "position", "open_strings"),
-    *("pin", "review", "alternatives", "unplayable", "model", "refinger", "easy"),
+    *("pin", "review", "alternatives", "unplayable", "costs", "easiest_capo", "refinger", "easy"),
 )
 RANGES: dict[str, Range] = {
     "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
@@ -61,6 +67,8 @@ UNPLAYABLE_HINTS = {
     "octave": "moves notes by octaves",
     "drop": "leaves notes out",
 }
+NUM_CAPOS, NUM_SHAPES = 3, 6
+MOST_FRETS = 36
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
 
 
@@ -106,32 +114,28 @@ def execute(options: TabOptions) -> None:
     piece = piece_from_tab(tab).transpose(half_steps)
     wanted = make_fingering_options(options, tab)
     if not tab.is_fingered and options.tuning is None and options.capo is None:
-        pitches = {pitch for moment in piece.moments for pitch in moment.pitches}
-        part = tab.track or tab.title
-        name = find_tuning_for(pitches, max_fret=options.max_fret, part=part)
-        if name is not None and name != "standard":
-            wanted = replace(wanted, tuning=NAMED_TUNINGS[name])
-            why = "a standard guitar does not have all its notes"
-            if name.partition("-")[0] in part.lower():
-                why = f"its part is called {part}"
-            print_status(
-                f"{options.song.name} names no tuning, and {why}: it is fingered for {name} "
-                "(--tuning takes another)."
-            )
-    score_grips = None
-    if options.model:  # PyTorch is imported only for models
-        from slp_guitar.fingering.hand_model import load_hand_ensemble
-
-        score_grips = load_hand_ensemble(*options.model).grip_log_probs
+        guitar, max_fret = choose_neck(piece, options, options.song.name)
+        wanted = replace(wanted, tuning=guitar, max_fret=max_fret)
+    if options.easiest_capo:
+        if options.capo is not None or options.pin:
+            flag = "--pin" if options.pin else "--capo"
+            raise ValueError(f"--easiest-capo finds the capo, and {flag} is for a given one.")
+        suggestions = suggest_capos(piece, wanted)
+        for number, own in enumerate(suggestions[:NUM_CAPOS], start=1):
+            print_result(f"{number}. {format_capo(own, suggestions[0].cost, wanted.tuning)}")
+        wanted = replace(wanted, tuning=replace(wanted.tuning, capo=suggestions[0].capo))
     try:
-        tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives, score_grips)
+        tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives)
     except UnplayableError as error:
         policies = [name for name in UNPLAYABLE_HINTS if name != options.unplayable]
         hints = ", ".join(f"{name} {UNPLAYABLE_HINTS[name]}" for name in policies)
         if options.capo and not options.keep_shapes:
             hints += f". --keep-shapes keeps the shapes, {options.capo} half steps higher"
+        frets = find_needed_frets(piece, wanted)
+        if wanted.max_fret < frets <= MOST_FRETS:
+            hints += f". --max-fret {frets} has all its notes"
         raise ValueError(f"{error} --unplayable can do something: {hints}.") from None
-    print_remarks([f"{where}: {what}" for where, what in changes])
+    print_each(f"{where}: {what}" for where, what in changes)
     count = len(tabs_and_grips)
     for number, (tab, grips) in enumerate(tabs_and_grips, start=1):
         name = describe_tuning(tab.tuning)
@@ -148,11 +152,69 @@ def execute(options: TabOptions) -> None:
     if count < options.alternatives:
         print_status(f"There is no other fingering than these {count}.")
     if options.review:
-        doubts = find_doubtful_moments(piece, wanted, options.review, score_grips)
+        doubts = find_doubtful_moments(piece, wanted, options.review)
         for number, doubt in enumerate(doubts, start=1):
             print_result(f"{number}. {format_doubtful_moment(doubt, wanted.tuning)}")
         if len(doubts) < options.review:
             print_status(f"No other moment is uncertain: {len(doubts)} found.")
+
+
+def format_capo(own: CapoSuggestion, least: float, tuning: Tuning) -> str:
+    """Return a place of the capo with the shapes that it gives, as x32010."""
+    shapes = []
+    for grip in own.chords[:NUM_SHAPES]:
+        frets = {note.string: str(note.fret) for note in grip}
+        each = [frets.get(string, "x") for string in range(len(tuning.open_pitches), 0, -1)]
+        shapes.append(("" if max(map(len, each)) == 1 else "-").join(each))
+    key = f", shapes of {own.key}" if own.key else ""
+    more = "" if own.cost == least else f"; costs {own.cost - least:.1f} more"
+    return f"{f'capo {own.capo}' if own.capo else 'no capo'}{key}: {' '.join(shapes)}{more}"
+
+
+def check_max_fret(max_fret: int, lowest: int = 1) -> None:
+    """Refuse a number of frets that no neck has.
+
+    Raises:
+        ValueError: naming the flag.
+    """
+    if not lowest <= max_fret <= MOST_FRETS:
+        raise ValueError(f"--max-fret must be from {lowest} to {MOST_FRETS}, not {max_fret}.")
+
+
+def choose_neck(
+    piece: PlayablePiece, options: TabOptions | ConvertOptions, of: str
+) -> tuple[Tuning, int]:
+    """Return the guitar for a piece without strings and its frets, and say what is not usual of it.
+
+    It is the first that has all notes with 19 frets, or else with 24, unless the flag says how
+    many; or else the one that lacks the fewest.
+    """
+    counts = Counter(pitch for moment in piece.moments for pitch in moment.pitches)
+    part = piece.tab.track or piece.tab.title
+    given = options.max_fret
+    name, lost, max_fret = "", 1, given or MAX_FRET
+    for max_fret in [given] if given else [MAX_FRET, FRETS_OF_LONG_NECKS]:
+        name, lost = find_nearest_tuning(counts, max_fret=max_fret, part=part)
+        if not lost:
+            break
+    if name != "standard":
+        why = "a standard guitar does not have all its notes"
+        if name.partition("-")[0] in part.lower():
+            why = f"its part is called {part}"
+        takes = " (--tuning takes another)" if isinstance(options, TabOptions) else ""
+        print_status(f"{of} names no tuning, and {why}: it is fingered for {name}{takes}.")
+    if given is None and max_fret > MAX_FRET:
+        print_status(
+            f"{of}: not all its notes are within {MAX_FRET} frets: up to {max_fret} are used "
+            "(--max-fret says how many there are)."
+        )
+    return NAMED_TUNINGS[name], max_fret
+
+
+def find_needed_frets(piece: PlayablePiece, options: FingeringOptions) -> int:
+    """Return how many frets a guitar needs for the highest note of a piece."""
+    highest = max((pitch for moment in piece.moments for pitch in moment.pitches), default=0)
+    return highest - max(options.tuning.open_pitches)
 
 
 def format_doubtful_moment(doubt: DoubtfulMoment, tuning: Tuning) -> str:
@@ -213,7 +275,7 @@ def read_and_select_tracks(options: TabOptions | ConvertOptions) -> list[Tab]:
         if wrong := [number for number in options.tracks if not 1 <= number <= len(tabs)]:
             raise ValueError(f"{path} has no track {wrong[0]}: its tracks are 1 to {len(tabs)}.")
         tabs = [tabs[number - 1] for number in options.tracks] or tabs
-    print_remarks(problems)
+    print_each(problems)
     if not tabs:
         raise ValueError(f"{path} has no tablature that can be read.")
     return tabs
@@ -232,8 +294,8 @@ def make_fingering_options(options: TabOptions, tab: Tab) -> FingeringOptions:
     """
     check_ranges(options, RANGES, flags=True)
     lowest = (options.capo or 0) + 1
-    if not lowest <= options.max_fret <= 36:
-        raise ValueError(f"--max-fret must be from {lowest} to 36, not {options.max_fret}.")
+    max_fret = MAX_FRET if options.max_fret is None else options.max_fret
+    check_max_fret(max_fret, lowest)
     tuning = tab.tuning if tab.is_fingered else STANDARD
     capo = tuning.capo if options.capo is None else options.capo
     if options.tuning:
@@ -247,9 +309,10 @@ def make_fingering_options(options: TabOptions, tab: Tab) -> FingeringOptions:
     chosen = {name: value for name, value in asked.items() if value is not None}
     return FingeringOptions(
         replace(tuning, capo=capo),
-        options.max_fret,
+        max_fret,
         pinned_notes=parse_pins(options.pin),
         unplayable_policy=options.unplayable,
+        weights=read_weights(options.costs) if options.costs else None,
         **((EASY if options.easy else {}) | chosen),
     )
 
@@ -308,6 +371,12 @@ def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOption
             print_status(f"{options.song.name}: {sentence}.")
         return found.tab
     return add_time_if_needed(tab, path, options.steps_per_quarter or 4)
+
+
+def print_each(remarks: Iterable[object]) -> None:
+    """Print remarks on a piece, every one: what is lost has a name and a place."""
+    for remark in remarks:
+        print_status(str(remark))
 
 
 def print_cut_note_count(tab: Tab) -> None:

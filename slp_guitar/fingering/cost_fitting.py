@@ -1,32 +1,24 @@
 """Fit the costs of a fingering to tab that people have written.
 
-    python -m slp_guitar.fingering.cost_fitting TABS.jsonl --out fitted_costs.json
+The weights are those under which the written fingerings are likeliest, not far from those of the
+package: the probability of a path through grips and hands is proportional to e to the power of
+minus its cost, and where the hand was, which nobody wrote, is summed over.
 
-TABS.jsonl holds pieces as `passages.read_passages_jsonl` reads them. The weights are those under
-which the written fingerings are likeliest, not far from what `HandCosts` has: the probability of a
-path through grips and hands is proportional to e to the power of minus its cost, and where the
-hand was, which nobody wrote, is summed over.
-
-What is remembered is taken from the written path. A search that remembers its own mistakes would
-rely on it too much; so much of it is replaced by other grips. What a cut note costs is not fitted,
-for the written path shows where strings still ring, and so which grip is the written one.
+What is remembered, and what still rings, is taken from the cheapest fingering at the weights so
+far, for a search has its own mistakes to remember. What styles ask for is not fitted.
 """
 
-import argparse
-import json
 import random
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
+from slp_guitar.fingering.costs import UNIT, HandCosts, load_weights
 from slp_guitar.fingering.features import (
-    MOVABLE_FRETS,
-    MOVABLE_OPEN,
+    HAND_FRETS,
     TIME_CLASSES,
     Features,
     Memory,
@@ -36,39 +28,22 @@ from slp_guitar.fingering.features import (
     memory_features,
     move_features,
     pair_features,
+    ringing_features,
 )
-from slp_guitar.fingering.fitted_costs import CUT, RELEASED, UNIT, FittedCosts
 from slp_guitar.fingering.grips import Grip, find_grips_or_placements
-from slp_guitar.fingering.lattice import FingeringLattice
-from slp_guitar.fingering.passages import (
-    Passage,
-    compare_fingerings,
-    list_window_starts,
-    read_passages_jsonl,
-    sum_metrics,
-)
-from slp_guitar.fingering.viterbi import HAND_FRETS, HandCosts
-from slp_guitar.fretboard import STANDARD
-from slp_transformer._internal.atomic_write import write_file
+from slp_guitar.fingering.lattice import find_cheapest_fingering
+from slp_guitar.fingering.passages import Passage, list_window_starts
+from slp_guitar.fingering.ringing import Held, find_released_notes
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer._internal.terminal import escape_controls
 
 MAX_GRIPS = 10
 """Grips of a moment that are looked at: the easiest, and the written one."""
 WINDOW_MOMENTS = 64
 WINDOWS_PER_PART = 128
 """Windows that are looked at together."""
-MEMORY_NOISE = 0.9
-"""Share of the moments that are remembered with a grip drawn at random."""
-SET_WEIGHTS = {CUT: 2.5, RELEASED: 4.0, MOVABLE_OPEN: 12.0, MOVABLE_FRETS: 6.0}
-"""Weights that are not fitted. Few of the tabs have power chords."""
-FIRST_WEIGHTS = {
-    **{"frets": 0.1, "frets behind the index": 2.0, "frets of stretch": 1.0},
-    "chord: skipped strings": 0.1,
-    **{f"move, time {name}": 0.4 for name in TIME_CLASSES},
-    **{f"frets moved, time {name}": 0.6 for name in TIME_CLASSES},
-}
-"""Where the fit begins, and what it stays near: the weights of `HandCosts`."""
+MAX_NATS = 0.5
+"""Surprise per moment over which a window is left out of all rounds but the first: most of these
+are misprints, or written for another instrument."""
 
 
 class Rows:
@@ -107,7 +82,7 @@ class Windows(NamedTuple):
         grips: row of each grip, and of it with each hand.
         hands: the same with the hand at each fret.
         pairs: row of each grip after each grip of the moment before.
-        history: row of what each grip takes elsewhere than before.
+        history: row of what each grip takes elsewhere than before, or cuts.
         moves: which table of moves is that of a grip of the moment before: time class, and open.
         written: which grip is the written one; all, where it is none of them.
         there: which moments there are.
@@ -125,10 +100,15 @@ class Windows(NamedTuple):
 class CostFitter(nn.Module):
     """The probability of written fingerings under costs, and its gradient."""
 
-    def __init__(self, passages: Sequence[Passage], memory_noise: float = MEMORY_NOISE):
-        """Read the features of passages, which have a written fingering."""
+    def __init__(self, passages: Sequence[Passage], costs: HandCosts):
+        """Read the features of passages, which have a written fingering.
+
+        Args:
+            passages: the pieces.
+            costs: whose cheapest fingering is what is remembered of a piece.
+        """
         super().__init__()
-        self._memory_noise, self._chance = memory_noise, random.Random(0)
+        self._costs = costs
         self.names: dict[str, int] = {}
         self._grips, self._hands, self._pairs, self._history, self._moves = (
             Rows(self.names) for _ in range(5)
@@ -163,9 +143,12 @@ class CostFitter(nn.Module):
         self.windows = w
         parts = (self._grips, self._hands, self._pairs, self._history, self._moves)
         self.matrices = [part.to_matrix() for part in parts]
-        first = [FIRST_WEIGHTS.get(name, 0.0) for name in self.names]
-        self.first: Tensor = torch.tensor(first, dtype=torch.float64)
-        self.weights = nn.Parameter(self.first.clone())
+        first, begun = (
+            torch.tensor([own.get(name, 0.0) for name in self.names], dtype=torch.float64)
+            for own in (load_weights(), costs.weights)
+        )
+        self.first: Tensor = first
+        self.weights = nn.Parameter(begun)
 
     def _choose(self, passage: Passage, t: int) -> tuple[Grip, ...]:
         """Return the grips of a moment that are looked at, without the written one."""
@@ -173,7 +156,7 @@ class CostFitter(nn.Module):
         if key not in self._choices:
             costs = HandCosts()
             grips = find_grips_or_placements(passage.moments[t], passage.tuning)
-            least = [min(costs.grip_cost(grip, hand) for hand in HAND_FRETS) for grip in grips]
+            least = [min(costs.price_at_each_fret(grip)) for grip in grips]
             ranked = sorted(range(len(grips)), key=least.__getitem__)[:MAX_GRIPS]
             self._choices[key] = tuple(grips[k] for k in ranked)
         return self._choices[key]
@@ -184,6 +167,9 @@ class CostFitter(nn.Module):
         onsets = passage.onsets or (None,) * len(passage.moments)
         classes = classify_gaps(onsets)
         memory = Memory({}, {})
+        remembered = find_cheapest_fingering(passage, self._costs)
+        ringing = passage.ringing()
+        held: Held = ()
         before: tuple[Grip, ...] = ()
         for t, (pitches, written) in enumerate(zip(passage.moments, passage.grips, strict=True)):
             choice = self._choose(passage, t)
@@ -206,16 +192,16 @@ class CostFitter(nn.Module):
             ]
             history = []
             for grip in choice:
-                own = tuple(memory_features(t, pitches, grip, memory))
+                own = (*memory_features(t, pitches, grip, memory), *ringing_features(held, grip))
                 history.append(self._history.add(own, own))
             kind = 2 * TIME_CLASSES.index(classes[t])
             moves = [kind + (not any(note.fret for note in g)) for g in before]
             target = [int(g == written or written not in choice) for g in choice]
             found.append((grips, hands, pairs, history, moves, target))
-            is_noise = self._chance.random() < self._memory_noise
-            memory = memory.remember(
-                t, pitches, self._chance.choice(usual) if is_noise else written
-            )
+            memory = memory.remember(t, pitches, remembered[t])
+            released = find_released_notes(held, remembered[t])
+            left = [one for one in held if one not in released]
+            held = ringing.held_after(t, left, remembered[t]) if ringing else ()
             before = choice
         return found
 
@@ -262,27 +248,38 @@ class CostFitter(nn.Module):
 
 
 def fit_weights(
-    passages: Sequence[Passage], steps: int = 36, l2: float = 100.0, max_nats: float = 0.5
+    passages: Sequence[Passage],
+    say: Callable[[str], None],
+    rounds: int = 2,
+    steps: int = 18,
+    l2: float = 100.0,
 ) -> dict[str, float]:
     """Fit weights to written fingerings; return them by the names of their features.
 
     Args:
         passages: the pieces, with a written fingering.
-        steps: of the optimizer (L-BFGS), at most.
-        l2: how much the squares of what weights differ from those of `HandCosts` count, halved.
-        max_nats: surprise per moment over which a window is left out after half of the steps: most
-            of these are misprints, or written for another instrument.
+        say: is called with a line on each round.
+        rounds: how often what is remembered is found anew.
+        steps: of the optimizer (L-BFGS) in a round, at most.
+        l2: how much the squares of what weights differ from those of the package count, halved.
     """
-    fitter = CostFitter(passages)
-    which = torch.arange(len(fitter.windows.there))
-    counts = (fitter.windows.there > 0).sum(1)
-    for is_first in (True, False):
+    weights = load_weights()
+    for number in range(rounds):
+        fitter = CostFitter(passages, HandCosts(weights))
+        which = torch.arange(len(fitter.windows.there))
+        if number:
+            counts = (fitter.windows.there > 0).sum(1)
+            with torch.no_grad():
+                each = torch.cat([fitter.losses(part) for part in which.split(WINDOWS_PER_PART)])
+            which = which[each <= MAX_NATS * counts]
         optimizer = torch.optim.LBFGS(
-            [fitter.weights], max_iter=steps // 2, history_size=20, line_search_fn="strong_wolfe"
+            [fitter.weights], max_iter=steps, history_size=20, line_search_fn="strong_wolfe"
         )
 
         def compute_loss(
-            optimizer: torch.optim.Optimizer = optimizer, which: Tensor = which
+            fitter: CostFitter = fitter,
+            optimizer: torch.optim.Optimizer = optimizer,
+            which: Tensor = which,
         ) -> Tensor:
             optimizer.zero_grad()
             losses = [fitter.losses(part).sum() for part in which.split(WINDOWS_PER_PART)]
@@ -292,14 +289,11 @@ def fit_weights(
             return loss
 
         optimizer.step(compute_loss)
-        with torch.no_grad():
-            each = torch.cat([fitter.losses(part) for part in which.split(WINDOWS_PER_PART)])
-        nats = each.sum() / counts[which].sum()
-        print(f"{len(which)} windows, {nats:.4f} nats a moment", file=sys.stderr)
-        if is_first:
-            which = which[each <= max_nats * counts[which]]
-    fitted = {name: fitter.weights[k].item() for name, k in fitter.names.items()}
-    return {name: round(w / UNIT) * UNIT for name, w in fitted.items()} | SET_WEIGHTS
+        nats = compute_loss().item() / (fitter.windows.there[which] > 0).sum().item()
+        say(f"round {number + 1} of {rounds}: {len(which)} windows, {nats:.4f} nats a moment")
+        fitted = {name: fitter.weights[k].item() for name, k in fitter.names.items()}
+        weights = weights | {name: round(w / UNIT) * UNIT for name, w in fitted.items()}
+    return weights
 
 
 def sample_by_composer(passages: Sequence[Passage], most: int) -> list[Passage]:
@@ -314,57 +308,3 @@ def sample_by_composer(passages: Sequence[Passage], most: int) -> list[Passage]:
 def composer_of(passage: Passage) -> str:
     """Return the composer in a piece's name."""
     return passage.name.partition("_")[0]
-
-
-def measure(weights: dict[str, float], passages: Sequence[Passage]) -> str:
-    """Return the shares that are right of fingerings at the lowest cost."""
-    costs, found = FittedCosts(weights), []
-    for p in passages:
-        choices = [find_grips_or_placements(pitches, p.tuning) for pitches in p.moments]
-        path = FingeringLattice(p, choices, costs).find_cheapest_path()
-        found.append(compare_fingerings(p.grips, path, p.tuning, ringing=p.ringing()))
-    shares = sum_metrics(found).to_shares()
-    return ", ".join(f"{name} {share:.4f}" for name, share in shares.items())
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Fit costs and write them, or measure fits by folds over composers; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m slp_guitar.fingering.cost_fitting",
-        description="Fit the costs of a fingering to tab that people have written.",
-    )
-    parser.add_argument("tabs", type=Path, help="fingered pieces, a .jsonl file")
-    parser.add_argument("--out", type=Path, help="the file of weights to write")
-    parser.add_argument("--source", default="", help="what the pieces are, for the file")
-    parser.add_argument("--pieces", type=int, default=16, help="to fit to at most [16]")
-    parser.add_argument("--steps", type=int, default=36)
-    parser.add_argument("--l2", type=float, default=100.0)
-    parser.add_argument("--folds", type=int, default=0, help="measure by folds over composers")
-    args = parser.parse_args(argv)
-    try:
-        passages = [p for p in read_passages_jsonl(args.tabs) if p.tuning == STANDARD and p.grips]
-        chosen = sample_by_composer(passages, args.pieces)
-        composers = sorted({composer_of(passage) for passage in chosen})
-        for fold in range(args.folds):
-            held_out = set(composers[fold :: args.folds])
-            rest = [p for p in chosen if composer_of(p) not in held_out]
-            weights = fit_weights(rest, args.steps, args.l2)
-            own = [p for p in chosen if composer_of(p) in held_out]
-            print(f"fold {fold + 1}: {measure(weights, own)}", flush=True)
-        if args.out:
-            weights = fit_weights(chosen, args.steps, args.l2)
-            content = {
-                "fitted_on": args.source or args.tabs.name,
-                "pieces": len(chosen),
-                "moments": sum(len(p.moments) for p in chosen),
-                "weights": dict(sorted(weights.items())),
-            }
-            write_file(args.out, json.dumps(content, indent=1) + "\n")
-    except (ValueError, OSError) as error:
-        print(f"{parser.prog}: {escape_controls(str(error))}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

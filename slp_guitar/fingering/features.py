@@ -10,23 +10,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from slp_guitar.fingering.grips import Grip
+from slp_guitar.fingering.ringing import Held, find_released_notes
 
 Features = Iterable[tuple[str, int]]
 """Names with their values; of a name that is there twice the values add up."""
 
+HAND_FRETS = range(1, 16)
+"""Frets at which the index finger may lie: the hand is there."""
 NUM_STRING_FEATURES = 6
 """Strings with weights of their own; further ones count as the last."""
 TIME_CLASSES = ("unknown", "short", "usual", "long")
 """Time since the moment before, against the piece's median (`classify_gaps`)."""
 MEMORY_LAGS = (4, 16, 64)
 """Moments after which a pitch's last place is remembered less; after the last one no more."""
+CUT = "cut notes"
+RELEASED = "held notes that the hand leaves"
 OTHER_GRIP = "other grip than for the same chord"
 MOVABLE_CHORDS = ((0, 5), (0, 7), (0, 12), (0, 7, 12))
 """Half steps above the lowest note: fourths, fifths and octaves, which one shape takes anywhere."""
 MOVABLE_OPEN = "movable chord: open strings beside fretted ones"
 MOVABLE_FRETS = "movable chord: frets used and strings skipped"
-MIN_MOVABLE_CHORDS = 4
-MIN_MOVABLE_SHARE = 2 / 3
+COMPING_OPEN = "comping chord: open strings"
+COMPING_NOTES = 4
+"""Notes of a comping chord at least, each of another pitch class: a seventh chord, say."""
+MIN_STYLE_CHORDS = 3
+MIN_STYLE_SHARE = 2 / 3
 
 
 def elsewhere_within(lag: int) -> str:
@@ -57,25 +65,31 @@ def grip_features(grip: Grip) -> Features:
         yield "chord: frets used", len(set(frets))
 
 
-def has_movable_chords(moments: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether most chords of a piece are power chords, octaves and the like.
+def find_style(moments: Sequence[tuple[int, ...]]) -> str:
+    """Return what most chords of a piece are: "movable" power chords and octaves, or "comping".
 
     Args:
         moments: the pitches of each moment, lowest first.
     """
-    shapes = [tuple(pitch - own[0] for pitch in own) for own in moments if len(own) > 1]
-    count = sum(shape in MOVABLE_CHORDS for shape in shapes)
-    return count >= MIN_MOVABLE_CHORDS and count >= MIN_MOVABLE_SHARE * len(shapes)
+    chords = [own for own in moments if len(own) > 1]
+    counts = {
+        "movable": sum(tuple(p - own[0] for p in own) in MOVABLE_CHORDS for own in chords),
+        "comping": sum(len({p % 12 for p in own}) == len(own) >= COMPING_NOTES for own in chords),
+    }
+    least = max(MIN_STYLE_CHORDS, MIN_STYLE_SHARE * len(chords))
+    return next((style for style, count in counts.items() if count >= least), "")
 
 
-def movable_features(grip: Grip) -> Features:
-    """Yield the features of a grip in a piece with movable chords: few fingers, no open strings.
+def style_features(grip: Grip, style: str) -> Features:
+    """Yield the features of a grip in a piece of a style (`find_style`).
 
-    Strings ring open over a bass that is open, too, with the hand in the first position, but for
-    octaves. These skip a string.
+    Comping has no open strings. Movable chords have few fingers and no open strings, but over a
+    bass that is open, too, with the hand in the first position; octaves skip a string instead.
     """
     frets = [fret for _, fret in grip if fret]
-    if len(grip) > 1 and frets:
+    if style == "comping" and len(grip) > 1:
+        yield COMPING_OPEN, len(grip) - len(frets)
+    if style == "movable" and len(grip) > 1 and frets:
         strings = [string for string, _ in grip]
         skipped = max(strings) - min(strings) + 1 - len(grip)
         is_octave = len(grip) == 2 and skipped > 0
@@ -194,6 +208,13 @@ def memory_features(t: int, pitches: tuple[int, ...], grip: Grip, memory: Memory
             yield elsewhere_within(lag), int(string != note.string)
     if len(grip) > 1 and pitches in memory.chords:
         yield OTHER_GRIP, int(memory.chords[pitches] != grip)
+
+
+def ringing_features(held: Held, grip: Grip) -> Features:
+    """Yield the features of a grip that is struck while notes ring on."""
+    strings = {note.string for note in grip}
+    yield CUT, sum(one.string in strings for one in held)
+    yield RELEASED, len(find_released_notes(held, grip))
 
 
 def classify_gaps(onsets: Sequence[float | None]) -> list[str]:

@@ -1,15 +1,17 @@
 """Fingerings of pieces by what a guitarist asks for: the best, others, and doubtful moments."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
-from slp_guitar.fingering.fitted_costs import FittedCosts, load_weights
+from slp_guitar.fingering.costs import HandCosts
 from slp_guitar.fingering.grips import Grip, UnplayableError, find_grips
-from slp_guitar.fingering.lattice import FingeringLattice
+from slp_guitar.fingering.lattice import ExtraGripCost, FingeringLattice
 from slp_guitar.fingering.passages import Passage
-from slp_guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
+from slp_guitar.fingering.playable_chords import EASY, FingeringOptions, fit_chord_to_guitar
 from slp_guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
 from slp_guitar.fingering.questions import (
     find_repeats,
@@ -17,30 +19,23 @@ from slp_guitar.fingering.questions import (
     spread_answers,
 )
 from slp_guitar.fingering.rolled_chords import roll_chords
-from slp_guitar.fingering.viterbi import ExtraGripCost
 from slp_guitar.fretboard import (
     MAX_SPAN,
     Note,
     format_pitch,
 )
 from slp_guitar.tab import Tab
+from slp_guitar.theory import estimate_key
 from slp_guitar.timing import bar_start_steps
 
 OPEN_STRING_COST = 2.0  # what preferring open strings, or not, is worth to a hand
 MAX_ALTERNATIVES = 2  # that a review shows
+MAX_SUGGESTED_CAPO = 7
 REPEATED_GRIP_COST = 4.0  # what an alternative pays for a grip that an earlier one has
-COSTS_WITH_MODEL = 0.5
-"""Share of the costs that is added to the log-probabilities of a trained model."""
-
-GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
-"""Returns the log-probability, under a trained model, of each grip of each moment."""
 
 
 def find_fingerings(
-    piece: PlayablePiece,
-    options: FingeringOptions,
-    num_alternatives: int = 1,
-    score_grips: GripScorer | None = None,
+    piece: PlayablePiece, options: FingeringOptions, num_alternatives: int = 1
 ) -> tuple[list[tuple[Tab, list[Grip]]], list[tuple[str, str]]]:
     """Finger a piece, once or in several ways.
 
@@ -49,7 +44,6 @@ def find_fingerings(
         options: the guitar and the preferences.
         num_alternatives: how many fingerings; each further one pays for grips that earlier ones
             have.
-        score_grips: log-probabilities of grips under a trained model; None for costs alone.
 
     Returns:
         Tabs, each with the fingering that it is made of, best first and without doubles, so that
@@ -59,17 +53,63 @@ def find_fingerings(
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
-    problem, changes = _build_problem(piece, options, score_grips)
+    problem, changes = _build_problem(piece, options)
     paths: list[list[Grip]] = []
+    hands: list[list[int]] = []
     for _ in range(num_alternatives):
         extra = problem.make_extra_cost(paths)
-        path = problem.build_lattice(problem.choices, extra).find_cheapest_path()
+        found = problem.build_lattice(problem.choices, extra).find_grips_and_hands()
+        path = [grip for grip, _ in found]
         if path in paths:
             break
         paths.append(path)
+        hands.append([hand for _, hand in found])
     lost = (problem.piece.describe_lost_techniques(path, options.tuning) for path in paths)
     changes += dict.fromkeys(each for own in lost for each in own)
-    return [(problem.piece.build_tab(path, options.tuning), path) for path in paths], changes
+    tabs = [problem.piece.build_tab(*own, options.tuning) for own in zip(paths, hands, strict=True)]
+    return list(zip(tabs, paths, strict=True)), changes
+
+
+class CapoSuggestion(NamedTuple):
+    """A place for the capo.
+
+    Attributes:
+        capo: its fret; 0 for none.
+        cost: what the cheapest fingering costs a hand that plays as `EASY` has it.
+        key: the key that the shapes are of, None if none is clear.
+        chords: grips of three notes or more, those that come most often first.
+    """
+
+    capo: int
+    cost: float
+    key: str | None
+    chords: list[Grip]
+
+
+def suggest_capos(piece: PlayablePiece, options: FingeringOptions) -> list[CapoSuggestion]:
+    """Find the places of the capo with which a piece, at its pitches, is easiest; the best first.
+
+    Where notes must be changed, those come first with which fewest are.
+
+    Raises:
+        ValueError: as `find_fingerings`, if it can be played with none.
+    """
+    found: list[tuple[int, float, CapoSuggestion]] = []
+    for capo in range(MAX_SUGGESTED_CAPO + 1):
+        tuning = replace(options.tuning, capo=capo)
+        try:
+            problem, changes = _build_problem(piece, replace(options, tuning=tuning, **EASY))
+        except ValueError:
+            if capo == MAX_SUGGESTED_CAPO and not found:
+                raise
+            continue
+        lattice = problem.build_lattice(problem.choices, None)
+        path = lattice.find_cheapest_path()
+        chords = [g for g, _ in Counter(g for g in path if len(g) > 2).most_common()]
+        key = estimate_key(problem.piece.build_tab(path, [1] * len(path), replace(tuning, capo=0)))
+        own = CapoSuggestion(capo, lattice.lowest_cost, key, chords)
+        found.append((len(changes), own.cost, own))
+    return [own for *_, own in sorted(found, key=itemgetter(0, 1))]
 
 
 class DoubtfulMoment(NamedTuple):
@@ -90,10 +130,7 @@ class DoubtfulMoment(NamedTuple):
 
 
 def find_doubtful_moments(
-    piece: PlayablePiece,
-    options: FingeringOptions,
-    num_doubts: int,
-    score_grips: GripScorer | None = None,
+    piece: PlayablePiece, options: FingeringOptions, num_doubts: int
 ) -> list[DoubtfulMoment]:
     """Find the moments about which an answer helps most, the first one most.
 
@@ -103,9 +140,8 @@ def find_doubtful_moments(
         piece: the piece.
         options: the guitar and the preferences.
         num_doubts: how many moments to return at most.
-        score_grips: as for `find_fingerings`.
     """
-    problem, _ = _build_problem(piece, options, score_grips)
+    problem, _ = _build_problem(piece, options)
     choices, extra = problem.choices, problem.make_extra_cost([])
     lattice = problem.build_lattice(choices, extra)
     best, prices = lattice.find_cheapest_path(), lattice.price_grips()
@@ -134,8 +170,7 @@ class _Problem(NamedTuple):
     piece: PlayablePiece
     passage: Passage
     choices: list[Sequence[Grip]]
-    costs: FittedCosts
-    log_probs: Sequence[Sequence[float]] | None
+    costs: HandCosts
 
     def build_lattice(
         self, choices: Sequence[Sequence[Grip]], extra_cost: ExtraGripCost | None
@@ -144,24 +179,18 @@ class _Problem(NamedTuple):
         return FingeringLattice(self.passage, choices, self.costs, extra_cost)
 
     def make_extra_cost(self, earlier_fingerings: Sequence[Sequence[Grip]]) -> ExtraGripCost | None:
-        """Return a grip's extra cost: from a model, and for repeating an earlier fingering."""
-        if self.log_probs is None and not earlier_fingerings:
+        """Return a grip's extra cost for repeating an earlier fingering."""
+        if not earlier_fingerings:
             return None
-        table = [
-            {
-                grip: (-self.log_probs[moment][k] if self.log_probs else 0.0)
-                + REPEATED_GRIP_COST
-                * sum(path[moment] == grip for path in earlier_fingerings)
-                * (len(choice) > 1)
-                for k, grip in enumerate(choice)
-            }
-            for moment, choice in enumerate(self.choices)
-        ]
-        return lambda moment, grip: table[moment][grip]
+        return lambda moment, grip: (
+            REPEATED_GRIP_COST
+            * sum(path[moment] == grip for path in earlier_fingerings)
+            * (len(self.choices[moment]) > 1)
+        )
 
 
 def _build_problem(
-    piece: PlayablePiece, options: FingeringOptions, score_grips: GripScorer | None
+    piece: PlayablePiece, options: FingeringOptions
 ) -> tuple[_Problem, list[tuple[str, str]]]:
     """Make a piece fit for the guitar and list its grips; return also what was changed.
 
@@ -194,15 +223,13 @@ def _build_problem(
     if num_repeats:
         count = "one more moment" if num_repeats == 1 else f"{num_repeats} more moments"
         changes.append(("pins", f"they hold at {count}, where the same notes come again"))
-    log_probs = score_grips(passage, choices) if score_grips else None
-    share = COSTS_WITH_MODEL if score_grips else 1.0
-    costs = FittedCosts(
-        {name: share * weight for name, weight in load_weights().items()},
+    costs = HandCosts(
+        options.weights,
         -OPEN_STRING_COST * options.open_string_preference,
         options.preferred_position,
     )
     own = replace(piece, moments=moments)
-    return _Problem(own, passage, choices, costs, log_probs), changes
+    return _Problem(own, passage, choices, costs), changes
 
 
 def _list_candidate_grips(

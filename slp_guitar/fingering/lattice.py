@@ -1,27 +1,29 @@
-"""The cheapest fingering of a piece under fitted costs, and what every other grip would cost.
+"""The cheapest fingering of a piece, and what every other grip would cost.
 
-The state of the dynamic program is the place of the hand, the grip, and which strings still ring,
-and until when. There are many such states where much rings at once; a beam keeps those that have
-cost least so far. Where a pitch was played before is remembered along the cheapest way to a state.
+Dynamic programming over hidden states is Viterbi's (1967), over places of a hand Sayegh's (1989).
+The state is the place of the hand, the grip, and which strings still ring, and until when. There
+are many such states where much rings at once; a beam keeps those that have cost least so far. Where
+a pitch was played before is remembered along the cheapest way to a state.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import add
 from typing import NamedTuple
 
+from slp_guitar.fingering.costs import HandCosts
 from slp_guitar.fingering.features import (
+    HAND_FRETS,
     MEMORY_LAGS,
     Memory,
     classify_gaps,
-    has_movable_chords,
-    movable_features,
+    find_style,
+    style_features,
 )
-from slp_guitar.fingering.fitted_costs import FittedCosts
-from slp_guitar.fingering.grips import Grip
+from slp_guitar.fingering.grips import Grip, find_grips_or_placements
 from slp_guitar.fingering.passages import Passage
 from slp_guitar.fingering.ringing import Held, Ringing, find_released_notes
-from slp_guitar.fingering.viterbi import ExtraGripCost
 
+ExtraGripCost = Callable[[int, Grip], float]
 MAX_STATES = 10
 """States, each with the hand at any fret, that the beam keeps after each moment; more where it
 would lose a grip."""
@@ -65,7 +67,7 @@ class FingeringLattice:
         self,
         passage: Passage,
         candidate_grips: Sequence[Sequence[Grip]],
-        costs: FittedCosts,
+        costs: HandCosts,
         extra_cost: ExtraGripCost | None = None,
     ):
         """Run the dynamic program forward.
@@ -86,7 +88,7 @@ class FingeringLattice:
             for was_open in (False, True)
         }
         forget_costs = costs.memory_costs()
-        is_movable = has_movable_chords(moments)
+        style = find_style(moments)
         self._paid: list[list[list[float]]] = []
         self._ways: list[list[_Way]] = []
         self._own: list[list[list[float]]] = []
@@ -97,9 +99,9 @@ class FingeringLattice:
         for t, choice in enumerate(candidate_grips):
             pitches = moments[t]
             own = [costs.price_at_each_fret(grip) for grip in choice]
-            if is_movable:
+            if style:
                 own = [
-                    _add_to_all(a, costs.price(movable_features(g)))
+                    _add_to_all(a, costs.price(style_features(g, style)))
                     for a, g in zip(own, choice, strict=True)
                 ]
             if extra_cost:
@@ -183,7 +185,11 @@ class FingeringLattice:
 
     def find_cheapest_path(self) -> list[Grip]:
         """Return the cheapest fingering."""
-        path: list[Grip] = []
+        return [grip for grip, _ in self.find_grips_and_hands()]
+
+    def find_grips_and_hands(self) -> list[tuple[Grip, int]]:
+        """Return the cheapest fingering, and at which fret the hand is for each of its grips."""
+        path: list[tuple[Grip, int]] = []
         if not self.choices:
             return path
         _, state, hand = min(
@@ -203,7 +209,7 @@ class FingeringLattice:
                     road, came = min((cost, k) for k, cost in enumerate(moves))
                 found.append((road + (self._own[t][way.grip][hand] + way.cost), came))
             n = min(range(len(ways)), key=lambda n: found[n][0])
-            path.append(self.choices[t][ways[n].grip])
+            path.append((self.choices[t][ways[n].grip], HAND_FRETS[hand]))
             state, hand = ways[n].before, found[n][1]
         return path[::-1]
 
@@ -229,6 +235,19 @@ class FingeringLattice:
                     for costs, roads in zip(ahead, self._roads[t - 1], strict=True)
                 ]
         return prices[::-1]
+
+
+def find_cheapest_fingering(passage: Passage, costs: HandCosts | None = None) -> list[Grip]:
+    """Return the cheapest way to play a passage; its written grips are not looked at.
+
+    Pitches are kept: only places that sound right are looked at. Of what no hand can take, the
+    narrowest placements are (as `find_grips_or_placements` has it).
+
+    Raises:
+        UnplayableError: if notes do not find strings of their own.
+    """
+    choices = [find_grips_or_placements(own, passage.tuning) for own in passage.moments]
+    return FingeringLattice(passage, choices, costs or HandCosts()).find_cheapest_path()
 
 
 def _arrive(paid: Sequence[float], roads: Sequence[Sequence[float]]) -> list[float]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
-from typing import Literal
+from typing import Any, Literal
 
 from slp_guitar.fingering.grips import explain_unplayable, find_grips
 from slp_guitar.fretboard import (
@@ -16,7 +16,7 @@ from slp_guitar.fretboard import (
 )
 
 UnplayablePolicy = Literal["refuse", "octave", "drop", "roll"]
-EASY: dict[str, int] = {"preferred_position": 1, "open_string_preference": 1, "max_span": 3}
+EASY: dict[str, Any] = {"preferred_position": 1, "open_string_preference": 1, "max_span": 3}
 """The options of a fingering for beginners: the first position, open strings, few stretches."""
 
 MAX_SEARCHED_NOTES = 7
@@ -38,6 +38,7 @@ class FingeringOptions:
         unplayable_policy: what to do about notes that this guitar cannot play: "refuse" the piece,
             move them by "octave", "drop" them, or "roll" chords: play them in parts,
             and move single notes.
+        weights: of the costs of the hand; those of the package if None.
     """
 
     tuning: Tuning = STANDARD
@@ -47,6 +48,7 @@ class FingeringOptions:
     open_string_preference: int = 0
     pinned_notes: Mapping[tuple[int, int], tuple[Note, ...]] = field(default_factory=dict)
     unplayable_policy: UnplayablePolicy = "refuse"
+    weights: Mapping[str, float] | None = None
 
 
 def fit_chord_to_guitar(

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from slp_guitar.fingering.grips import Grip
-from slp_guitar.fretboard import Tuning
+from slp_guitar.fretboard import Tuning, get_scale_length
+from slp_guitar.hand import FINGERS, choose_fingers
 from slp_guitar.tab import Event, Tab, TabNote, Technique
 from slp_guitar.techniques import TECHNIQUES
 
@@ -79,16 +80,27 @@ class PlayablePiece:
         _, kind = signatures[-1] if signatures else (4, 4)
         return f"{moment} (beat {1 + moment.step * kind / (4 * unit):.4g})"
 
-    def build_tab(self, grips: Sequence[Grip], tuning: Tuning) -> Tab:
-        """A tab from a grip for each moment, with as many notes as the moment has.
+    def build_tab(self, grips: Sequence[Grip], hands: Sequence[int], tuning: Tuning) -> Tab:
+        """A tab from a grip for each moment, with as many notes as the moment has, and its fingers.
 
         Techniques that make no sense at the new places are left out.
+
+        Args:
+            grips: the grips.
+            hands: at which fret the hand is for each.
+            tuning: the guitar.
         """
         events: list[list[Event]] = [[] for _ in self.tab.bars]
         kept = self._possible_techniques(grips, tuning)
-        for moment, grip, techniques in zip(self.moments, grips, kept, strict=True):
-            details = zip(moment.notes, grip, techniques, strict=True)
-            played = [each._replace(note=n, techniques=own) for each, n, own in details]
+        scale = get_scale_length(tuning)
+        for moment, grip, hand, techniques in zip(self.moments, grips, hands, kept, strict=True):
+            chosen = choose_fingers(grip, hand, scale, tuning.capo)
+            fingers = [(Technique(FINGERS[n - 1]),) if n else () for n in chosen]
+            details = zip(moment.notes, grip, techniques, fingers, strict=True)
+            played = [
+                each._replace(note=n, techniques=(*own, *finger))
+                for each, n, own, finger in details
+            ]
             events[moment.bar_number - 1].append(Event.from_notes(moment.step, played))
         bars = zip(self.tab.bars, events, strict=True)
         filled = tuple(replace(bar, events=tuple(own)) for bar, own in bars)
@@ -138,6 +150,12 @@ class PlayablePiece:
         return found[::-1]
 
 
+def _without_finger(note: TabNote) -> TabNote:
+    """Return a note of which nothing says which finger takes it."""
+    techniques = tuple(one for one in note.techniques if one.kind not in FINGERS)
+    return note._replace(techniques=techniques)
+
+
 def piece_from_tab(tab: Tab) -> PlayablePiece:
     """A tab, with or without strings, as a piece: its pitches, to be fingered (anew)."""
     moments, changes = [], []
@@ -145,7 +163,7 @@ def piece_from_tab(tab: Tab) -> PlayablePiece:
         count = 0
         for event in bar.events:
             sounding = set(event.sounding_notes())
-            played = tuple(each for each in event.tab_notes() if each.note in sounding)
+            played = tuple(_without_finger(n) for n in event.tab_notes() if n.note in sounding)
             if len(played) < len(event.notes):
                 changes.append((f"bar {number}", "a note without a pitch is left out"))
             if played:

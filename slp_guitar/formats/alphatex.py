@@ -7,6 +7,7 @@ left out and reported.
 
 import re
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 
 from slp_guitar.formats.notation import (
@@ -25,9 +26,11 @@ from slp_guitar.formats.tab_builder import (
     build_tabs,
     extend_endings_in_place,
 )
+from slp_guitar.formats.unread import Contents
 from slp_guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
 from slp_guitar.playing_signs import PLAYING_SIGNS
 from slp_guitar.tab import (
+    KEYS,
     MAX_STRINGS,
     MIN_STRINGS,
     ReadProblem,
@@ -83,6 +86,8 @@ def _format_bar_header(measure: Measure) -> str:
     bar, tags = measure.bar, ""
     if bar.time_signature is not None:
         tags += "\\ts ({} {}) ".format(*bar.time_signature)
+    if bar.key:
+        tags += f"\\ks {bar.key[:-1] + 'minor' if KEYS[bar.key][1] else bar.key} "
     if bar.tempo_bpm is not None:
         tags += f"\\tempo {bar.tempo_bpm} "
     if bar.starts_repeat:
@@ -132,7 +137,10 @@ def _format_effects(effects: list[str]) -> str:
 
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
-BEAT_EFFECTS = ("d", "dd", "tu", "tempo")
+KEYS_IN_ALPHATEX = {name.lower(): name for name, (_, is_minor) in KEYS.items() if not is_minor}
+KEYS_IN_ALPHATEX |= {f"{name}major": key for name, key in KEYS_IN_ALPHATEX.items()}
+KEYS_IN_ALPHATEX |= {f"{name[:-1]}minor".lower(): name for name in KEYS if name.endswith("m")}
+CONTENTS = Contents("alphatex")
 _STRING = r""" (?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*') """
 _EFFECTS = r""" (?:\s*\{(?:[^{}"]|"[^"\n]*")*\})* """
 _PLACE = r""" (?:\d{1,2}|[xX-])\.\d{1,2}(?!\d) """
@@ -182,9 +190,7 @@ def parse_alphatex_tabs(text: str, source_name: str = "") -> tuple[list[Tab], li
     """
     parser = _AlphaTexParser(text, source_name)
     parser.parse()
-    warnings = [ReadProblem(source_name, line, what) for what, line in parser.warnings.items()]
-    tabs, problems = build_tabs(source_name, parser.title, parser.finished)
-    return tabs, warnings + problems
+    return build_tabs(source_name, parser.title, parser.finished)
 
 
 class _AlphaTexParser:
@@ -195,7 +201,6 @@ class _AlphaTexParser:
         self.text, self.source_name = text, source_name
         self.position = 0
         self.finished: list[TabBuilder] = []
-        self.warnings: dict[str, int] = {}
         self.title, self.num_beats = "", 0
         self.max_beats: int = max_notes_of_file(len(text))
         self.time_signature = (4, 4)
@@ -210,10 +215,10 @@ class _AlphaTexParser:
         """Return the error of not understanding the item at hand."""
         return ValueError(f"{self.source_name or 'alphaTex'}:{self.line_number}: {message}.")
 
-    def warn(self, message: str) -> None:
-        """Keep what is left out, with the line where it is first."""
-        if message not in self.warnings:
-            self.warnings[message] = self.line_number
+    def leave_out(self, name: str, *other_names: str) -> None:
+        """Keep that something is left out, unless it may be skipped."""
+        if CONTENTS.leaves_out(name, *other_names):
+            self.builder.omissions.record_unread([name[:30]], self.bar_index + 1)
 
     def parse(self) -> None:
         """Read everything."""
@@ -260,6 +265,8 @@ class _AlphaTexParser:
                     raise self.error("a time signature should be two numbers, as in \\ts (6 8)")
                 self.time_signature = self.header.time_signature = numbers[0], numbers[1]
                 self.header.length_quarters = Fraction(4 * numbers[0], numbers[1])
+            case "ks" if (key := plain.strip(" ()").lower()) in KEYS_IN_ALPHATEX:
+                self.header.key = KEYS_IN_ALPHATEX[key]
             case "tempo" | "capo" | "rc" if not numbers:
                 raise self.error(f"\\{name} should have a whole number")
             case "tempo":
@@ -280,10 +287,8 @@ class _AlphaTexParser:
                 if self.voice == 2:
                     raise self.error("a tab has at most two voices")
                 self.restart_in_voice(2)
-            case "voice" | "staff" | "instrument":
-                pass
             case _:
-                self.warn(f"\\{name[:30]} is left out")
+                self.leave_out(f"\\{name}", f"\\{name}={plain.strip(' ()').lower()}")
 
     def reset_track(self) -> None:
         """Begin a track, whose bars are those of the first one."""
@@ -332,9 +337,11 @@ class _AlphaTexParser:
         beat_effects = _parse_effects(found["effects"])
         if len(notes) == 1:
             beat_effects += _parse_effects(notes[0][2])
+        own_effects = [_parse_effects(effects) for _, _, effects in notes] * (len(notes) > 1)
+        for name, _ in chain(beat_effects, *own_effects):
+            self.leave_out(f"{{{name}}}")
         if any(name == "gr" for name, _ in beat_effects):
-            self.warn("grace notes are left out")  # which take their time from others
-            return
+            return  # grace notes take their time from others
         for name, numbers in beat_effects:
             if name == "tempo" and numbers:
                 self.header.tempo_changes[self.elapsed] = min(max(numbers[0], 1), 1000)
@@ -375,20 +382,19 @@ class _AlphaTexParser:
         bars = self.builder.bars
         header = bars[self.bar_index] if self.bar_index < len(bars) else self.header
         if self.elapsed >= header.length_quarters:
-            self.warn(AFTER_BAR)
+            self.builder.omissions.record(AFTER_BAR, self.bar_index + 1)
             return
         if not 1 <= string <= len(self.pitches):
             raise self.error(f"string {string} is none of {len(self.pitches)}")
         note = Note(string, int(fret) if fret.isdigit() else 0)
         techniques = {Technique("dead")} if fret in "xX" else set()
         for name, numbers in effects:
-            if kind := find_technique("alphatex", name):
+            named = " ".join([name, *map(str, numbers)]) if name == "lf" else name
+            if kind := find_technique("alphatex", named):
                 techniques.add(Technique(kind))
             elif name in ("b", "be") and numbers:
                 size = max(numbers[1::2] if name == "be" else numbers, default=0)
                 techniques.add(Technique("bend", min(max(size, 1), 24)))
-            elif name not in (*BEAT_EFFECTS, "t"):
-                self.warn(f"{{{name[:30]}}} is left out")
         event = NoteEvent(self.bar_start + self.elapsed, duration, note, techniques, self.voice)
         self.builder.add_note(event, fret == "-" or any(name == "t" for name, _ in effects))
 
@@ -396,7 +402,7 @@ class _AlphaTexParser:
 def _parse_effects(text: str) -> _Effects:
     """Return the effects in braces, each with its numbers."""
     effects: _Effects = []
-    plain = _STRING_PATTERN.sub(" ", text)
+    plain = re.sub(r"\b(dy|ot|rasg|fermata)\s+\w+", r"\1", _STRING_PATTERN.sub(" ", text))
     for name, number in re.findall(r"([A-Za-z]\w*)|(-?\d{1,6})", plain):
         if name:
             effects.append((name.lower(), []))

@@ -6,7 +6,9 @@ Everything in it is in lists and is named by number: a bar names its voices, a v
 a beat its rhythm and notes. String 0 is the lowest; frets count from the capo.
 """
 
+import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
@@ -27,9 +29,10 @@ from slp_guitar.formats.tab_builder import (
     check_bar_count,
     extend_endings_in_place,
 )
+from slp_guitar.formats.unread import Contents, Omissions, iter_xml_parts
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.playing_signs import PLAYING_SIGNS
-from slp_guitar.tab import ReadProblem, Tab, Technique
+from slp_guitar.tab import ReadProblem, Tab, Technique, find_key
 from slp_guitar.techniques import TECHNIQUES
 from slp_transformer._internal.bounds import (
     MAX_FILE_BYTES,
@@ -40,13 +43,9 @@ from slp_transformer._internal.bounds import (
 )
 
 NOTE_VALUES = ("Whole", "Half", "Quarter", "Eighth", "16th", "32nd", "64th", "128th", "256th")
-LEFT_OUT = {
-    "marks of tremolo picking": "Tremolo",
-    "moves of the whammy bar": "Whammy",
-    "fade-ins": "Fadding",
-    "strokes": "Arpeggio",
-}
-"""What a beat has that no tab has."""
+CONTENTS = Contents("gpif", iter_xml_parts)
+STRINGED = re.compile(r"guitar|gtr|bass(?!oon)|banjo|uku|mando|lute|sitar", re.I)
+"""Types of instruments whose staves are read by strings; those of others, by pitch."""
 SIMILE_BARS = {"Simple": 1, "FirstOfDouble": 2, "SecondOfDouble": 2}
 """How many bars back the bar is that a simile mark repeats."""
 MAX_PARTS_OF_BAR = 1000
@@ -75,24 +74,38 @@ def read_gp_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         )
         song = _Song(root, max_notes_of_file(len(content)))
         builders: list[TabBuilder] = []
+        staves: list[tuple[ET.Element, ET.Element]] = []
         for track in root.iterfind("Tracks/Track"):
-            table = track.find("GeneralMidi[@table='Percussion']")
-            is_drums = (
-                table is not None or "drum" in track.findtext("InstrumentSet/Type", "").lower()
-            )
             # Older files have one staff, which is not named so.
-            for staff in track.findall("Staves/Staff") or [track]:
-                pitches = staff.findtext("*/Property[@name='Tuning']/Pitches", "").split()
-                capo = int(staff.findtext("*/Property[@name='CapoFret']/Fret") or 0)
-                tuning = Tuning(tuple(map(int, reversed(pitches))), capo)
-                guitar = tuning if any(tuning.open_pitches) else None
-                builder = TabBuilder(track.findtext("Name", ""), guitar, song.headers)
-                if is_drums:
-                    builder.reason_left_out = "it is drums"
-                else:
-                    song.read_staff(builder, len(builders))
-                builders.append(builder)
-        return build_tabs(source, root.findtext("Score/Title", ""), builders, song.max_notes)
+            staves += ((track, staff) for staff in track.findall("Staves/Staff") or [track])
+        drums = {place for place, (track, _) in enumerate(staves) if _is_drums(track)}
+        if root.find("MasterTrack/Anacrusis") is not None:
+            song.shorten_pickup({*range(len(staves))} - drums)
+        song.read_tempos(root)
+        for place, (track, staff) in enumerate(staves):
+            pitches = staff.findtext("*/Property[@name='Tuning']/Pitches", "").split()
+            capo = int(staff.findtext("*/Property[@name='CapoFret']/Fret") or 0)
+            tuning = Tuning(tuple(map(int, reversed(pitches))), capo)
+            kinds = [each.get("ref", each.text or "") for each in track.iterfind("Instrument")]
+            kinds += [each.text or "" for each in track.iterfind("InstrumentSet/Type")]
+            is_guitar = any(tuning.open_pitches) and (not kinds or STRINGED.search(" ".join(kinds)))
+            guitar = tuning if is_guitar else None
+            builder = TabBuilder(track.findtext("Name", ""), guitar, song.headers)
+            if place in drums:
+                builder.reason_left_out = "it is drums"
+            else:
+                if track is not staves[place - 1][0] or not place:
+                    builder.omissions.record_unread(CONTENTS.find_unread(track))
+                song.read_staff(builder, place, tuning)
+            builders.append(builder)
+        title = root.findtext("Score/Title", "")
+        return build_tabs(source, title, builders, song.max_notes, song.omissions)
+
+
+def _is_drums(track: ET.Element) -> bool:
+    """Return whether a track is of drums."""
+    is_set = "drum" in track.findtext("InstrumentSet/Type", "").lower()
+    return is_set or track.find("GeneralMidi[@table='Percussion']") is not None
 
 
 class _Song:
@@ -116,12 +129,24 @@ class _Song:
         check_bar_count(len(self.master_bars))
         self.headers = [_read_master_bar(bar) for bar in self.master_bars]
         extend_endings_in_place(self.headers)
-        if root.find("MasterTrack/Anacrusis") is not None and self.headers:
-            self.shorten_pickup()
-        for automation in root.iterfind("MasterTrack/Automations/Automation[Type='Tempo']"):
+        self.num_read, self.max_notes, self.omissions = 0, max_notes, Omissions()
+        self.unread: dict[ET.Element, list[str]] = {}
+        self.omissions.record_unread(CONTENTS.find_unread(root))
+        for number, bar in enumerate(self.master_bars, start=1):
+            self.omissions.record_unread(CONTENTS.find_unread(bar), number)
+
+    def read_tempos(self, root: ET.Element) -> None:
+        """Read the tempos, and name the other automations."""
+        for automation in root.iterfind("MasterTrack/Automations/Automation"):
+            whole = ET.Element("Automations")
+            whole.append(automation)
+            place_of_bar = int(automation.findtext("Bar") or 0)
+            self.omissions.record_unread(CONTENTS.find_unread(whole), place_of_bar + 1)
+            if automation.findtext("Type") != "Tempo":
+                continue
             number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
             tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)
-            header = self.headers[int(automation.findtext("Bar") or 0)]
+            header = self.headers[place_of_bar]
             place = parse_exact_number(automation.findtext("Position") or "0")
             place = place.limit_denominator(MAX_PARTS_OF_BAR)
             tempo_bpm = min(max(round(tempo), 1), 1000)
@@ -129,81 +154,88 @@ class _Song:
                 header.tempo_changes[place * header.length_quarters] = tempo_bpm
             else:
                 header.tempo = tempo_bpm
-        self.num_read, self.max_notes = 0, max_notes
 
-    def shorten_pickup(self) -> None:
-        """Have the first bar, a pickup, last only as long as what is in it."""
+    def find_unread(self, element: ET.Element) -> list[str]:
+        """Return what of an element is left out; each is looked into once."""
+        if element not in self.unread:
+            self.unread[element] = CONTENTS.find_unread(element)
+        return self.unread[element]
+
+    def shorten_pickup(self, staves: Iterable[int]) -> None:
+        """Have the first bar, a pickup, last only as long as what some staves have in it."""
+        bars = self.master_bars[0].findtext("Bars", "").split() if self.master_bars else []
         lengths = [
             sum((self.beat_length(self.beats[name]) for name in beats.split()), Fraction(0))
-            for bar in self.master_bars[0].findtext("Bars", "").split()
-            for voice in self.bars[bar].findtext("Voices", "").split()
+            for place in staves
+            if place < len(bars)
+            for voice in self.bars[bars[place]].findtext("Voices", "").split()
             if voice != "-1" and (beats := self.voices[voice].findtext("Beats", ""))
         ]
+        if not lengths:
+            return
         header = self.headers[0]
-        header.length_quarters = min(max(lengths, default=Fraction(0)), header.length_quarters)
+        header.length_quarters = min(max(lengths), header.length_quarters)
         header.length_quarters = header.length_quarters or Fraction(1)
 
     def beat_length(self, beat: ET.Element) -> Fraction:
         """Return the length of a beat in quarter notes; a grace note has none."""
-        rhythm = beat.find("Rhythm")
-        if beat.find("GraceNotes") is not None:
-            return Fraction(0)
-        return _read_rhythm(self.rhythms[rhythm.get("ref") if rhythm is not None else ""])
+        is_grace = beat.find("GraceNotes") is not None
+        return Fraction(0) if is_grace else _read_rhythm(self.beat_rhythm(beat))
 
-    def read_staff(self, builder: TabBuilder, place: int) -> None:
+    def beat_rhythm(self, beat: ET.Element) -> ET.Element:
+        """Return what says how long a beat is."""
+        rhythm = beat.find("Rhythm")
+        return self.rhythms[rhythm.get("ref") if rhythm is not None else ""]
+
+    def read_staff(self, builder: TabBuilder, place: int, tuning: Tuning) -> None:
         """Read the notes of a staff.
 
         Args:
             builder: takes them.
             place: which staff of all tracks it is, from 0.
+            tuning: the strings that it states, if it is not read by them either.
 
         Raises:
             ValueError: for more notes and rests than a file of its size may have.
         """
         # A file may name an element as often as it likes: each is looked into once.
-        beats: dict[str, tuple[list[str], Fraction | None, list[str]]] = {}
+        lengths: dict[str, Fraction] = {}
         read: dict[tuple[str, str], tuple[Note, set[Technique], bool]] = {}
-        num_strings = len(builder.tuning.open_pitches) if builder.tuning else 0
-        begin = Fraction(0)
+        begin, omissions = Fraction(0), builder.omissions
         for number, (header, master_bar) in enumerate(
             zip(self.headers, self.master_bars, strict=True), start=1
         ):
             bar = self.bars[master_bar.findtext("Bars", "").split()[place]]
+            omissions.record_unread(self.find_unread(bar), number)
             used = [name for name in bar.findtext("Voices", "").split() if name != "-1"]
             if len(used) > 2:
-                builder.record_omission("third and fourth voices are left out", number)
-            if master_bar.find("TripletFeel") is not None:
-                builder.record_omission("bars in triplet feel are read as they are written", number)
+                omissions.record("third and fourth voices are left out", number)
             for voice, voice_name in enumerate(used[:2], start=1):
                 now = Fraction(0)
+                omissions.record_unread(self.find_unread(self.voices[voice_name]), number)
                 for beat_name in self.voices[voice_name].findtext("Beats", "").split():
                     beat = self.beats[beat_name]
-                    if beat_name not in beats:
-                        names = beat.findtext("Notes", "").split()
-                        missing = [w for w, at in LEFT_OUT.items() if beat.find(at) is not None]
-                        is_grace = beat.find("GraceNotes") is not None
-                        length = None if is_grace else self.beat_length(beat)
-                        beats[beat_name] = names, length, missing
-                    notes, length, missing = beats[beat_name]
+                    notes = beat.findtext("Notes", "").split()
+                    omissions.record_unread(self.find_unread(beat), number)
                     self.num_read += max(len(notes), 1)
                     if self.num_read > self.max_notes:
                         raise ValueError(f"it has more than {self.max_notes:,} notes and rests")
-                    if length is None:
-                        builder.record_omission("grace notes are left out", number, len(notes))
+                    if beat.find("GraceNotes") is not None:
                         continue
-                    for what in missing:
-                        builder.record_omission(f"{what} are left out", number, len(notes))
+                    if beat_name not in lengths:
+                        lengths[beat_name] = self.beat_length(beat)
+                    length = lengths[beat_name]
+                    omissions.record_unread(self.find_unread(self.beat_rhythm(beat)), number)
                     for name in notes if now < header.length_quarters else ():
-                        element = self.notes[name]
+                        omissions.record_unread(self.find_unread(self.notes[name]), number)
                         if (name, beat_name) not in read:
-                            read[name, beat_name] = _read_note(element, beat, num_strings)
+                            own = self.notes[name], beat, tuning, builder.tuning is not None
+                            read[name, beat_name] = _read_note(*own)
                         note, techniques, is_tied = read[name, beat_name]
-                        if element.find("Trill") is not None:
-                            builder.record_omission("trills are left out", number)
                         event = NoteEvent(begin + now, length, note, {*techniques}, voice)
                         builder.add_note(event, is_tied)
                     if now >= header.length_quarters:
-                        builder.record_omission(AFTER_BAR, number, len(notes))
+                        omissions.record(AFTER_BAR, number, len(notes))
                     now += length
                     check_score_moment(now)
             mark = bar.findtext("SimileMark", "")
@@ -221,6 +253,8 @@ def _read_master_bar(element: ET.Element) -> BarHeader:
     if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
         raise ValueError(f"a bar has the time signature {beats}/{unit}")
     header = BarHeader(Fraction(4 * beats, unit), (beats, unit))
+    fifths = int(element.findtext("Key/AccidentalCount") or 0)
+    header.key = find_key(fifths, element.findtext("Key/Mode") == "Minor")
     repeat = element.find("Repeat")
     if repeat is not None:
         header.starts_repeat = repeat.get("start") == "true"
@@ -255,7 +289,7 @@ def _has_sign(note: ET.Element, beat: ET.Element, sign: str) -> bool:
 
 
 def _read_note(
-    element: ET.Element, beat: ET.Element, num_strings: int
+    element: ET.Element, beat: ET.Element, tuning: Tuning, is_guitar: bool
 ) -> tuple[Note, set[Technique], bool]:
     """Return where a note is, how it is played, and whether it is held on from the one before."""
     properties = {each.get("name"): each for each in element.iterfind("Properties/Property")}
@@ -263,10 +297,11 @@ def _read_note(
     def value(name: str, default: str = "0") -> str:
         return "".join(properties[name].itertext()).strip() if name in properties else default
 
-    if num_strings:
-        note = Note(num_strings - int(value("String")), int(value("Fret")))
-    else:
+    note = Note(len(tuning.open_pitches) - int(value("String")), int(value("Fret")))
+    if not is_guitar:
         usual = 12 * int(value("Octave")) + int(value("Tone"))  # as Guitar Pro 6 has pitches
+        if "String" in properties and "Tone" not in properties and "Midi" not in properties:
+            usual = tuning.pitch_of(note)
         note = Note(0, int(value("Midi", str(usual))))
     tie = element.find("Tie")
     is_tied = tie is not None and tie.get("destination") == "true"

@@ -1,13 +1,12 @@
 """Guitar Pro 3, 4 and 5 files (`.gp3`, `.gp4`, `.gp5`), read and written by PyGuitarPro.
 
 There too string 1 is the highest, frets count from the capo and open strings are given without it.
-What a tab does not hold, such as grace notes, chord diagrams and lyrics, is left out; what of it is
-music is reported.
+What a tab does not hold, such as grace notes, chord diagrams and lyrics, is left out and named.
 """
 
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from operator import attrgetter
 from pathlib import Path
@@ -34,14 +33,17 @@ from slp_guitar.formats.tab_builder import (
     build_tabs,
     extend_endings_in_place,
 )
+from slp_guitar.formats.unread import Contents, Omissions, iter_changed_fields
 from slp_guitar.fretboard import Note, Tuning, midi_program
 from slp_guitar.playing_order import expand_repeats
 from slp_guitar.playing_signs import PLAYING_SIGNS
 from slp_guitar.tab import (
+    KEYS,
     Bar,
     ReadProblem,
     Tab,
     Technique,
+    find_key,
 )
 from slp_guitar.techniques import TECHNIQUES
 from slp_transformer._internal.bounds import MAX_FILE_BYTES
@@ -50,17 +52,7 @@ from slp_transformer._internal.extras import import_extra
 BEND_UNITS_PER_QUARTER_TONE = 25
 """A bend by a quarter tone, as Guitar Pro counts."""
 
-LEFT_OUT_OF_NOTES: dict[str, Callable[[Any], Any]] = {
-    "grace notes": lambda effect: effect.grace,
-    "trills": lambda effect: effect.trill,
-    "marks of tremolo picking": lambda effect: effect.tremoloPicking,
-}
-LEFT_OUT_OF_BEATS: dict[str, Callable[[Any], Any]] = {
-    "moves of the whammy bar": lambda effect: effect.tremoloBar,
-    "fade-ins": lambda effect: effect.fadeIn,
-    "strokes": lambda effect: effect.hasPickStroke or effect.stroke.direction.value,
-}
-"""What PyGuitarPro has of music that no tab has, and how it shows in the effects."""
+CONTENTS = Contents("guitar_pro", iter_changed_fields)
 
 
 def import_guitarpro() -> ModuleType:
@@ -87,7 +79,11 @@ def read_guitar_pro_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]
         song = library.parse(TimeLimitedBytes(content), encoding="latin-1")
         headers = _read_headers(song)
         builders = [_read_track(song, track, headers, library) for track in song.tracks]
-        return build_tabs(Path(path).name, decode_text(song.title.encode("latin-1")), builders)
+        omissions, title = Omissions(), decode_text(song.title.encode("latin-1"))
+        omissions.record_unread(CONTENTS.find_unread(song))
+        for header in song.measureHeaders:
+            omissions.record_unread(CONTENTS.find_unread(header), header.number)
+        return build_tabs(Path(path).name, title, builders, omissions=omissions)
 
 
 def _read_headers(song: Any) -> list[BarHeader]:
@@ -124,6 +120,7 @@ def _read_headers(song: Any) -> list[BarHeader]:
                 for sign in (header.direction, header.fromDirection)
                 if sign
             ),
+            key=find_key(*header.keySignature.value),
         )
         headers.append(bar)
         tempo = changes[max(changes)] if changes else tempo
@@ -139,28 +136,26 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
         return builder
     pitches = tuple(string.value for string in track.strings)
     builder.tuning = Tuning(pitches, max(0, track.offset))
-    begin, kinds = Fraction(0), library.NoteType
+    begin, kinds, omissions = Fraction(0), library.NoteType, builder.omissions
+    omissions.record_unread(CONTENTS.find_unread(track))
     for header, bar, measure in zip(song.measureHeaders, headers, track.measures, strict=True):
-        if header.tripletFeel.value:
-            what = "bars in triplet feel are read as they are written"
-            builder.record_omission(what, header.number)
+        omissions.record_unread(CONTENTS.find_unread(measure), header.number)
         for number, voice in enumerate(measure.voices[:2], start=1):
             now = Fraction(0)
             for beat in voice.beats:
                 length = _duration_in_quarters(beat.duration)
                 if beat.status == library.BeatStatus.empty:
                     continue
-                for what, has_it in LEFT_OUT_OF_BEATS.items():
-                    if has_it(beat.effect) and beat.notes:
-                        builder.record_omission(f"{what} are left out", header.number)
+                omissions.record_unread(CONTENTS.find_unread(beat), header.number)
                 for note in beat.notes if now < bar.length_quarters else ():
+                    omissions.record_unread(CONTENTS.find_unread(note), header.number)
                     if note.type in (kinds.normal, kinds.dead, kinds.tie):
-                        techniques = _read_techniques(note, builder, kinds, header.number)
+                        techniques = _read_techniques(note, kinds)
                         place = Note(note.string, note.value)
                         event = NoteEvent(begin + now, length, place, techniques, number)
                         builder.add_note(event, is_tied=note.type == kinds.tie)
                 if now >= bar.length_quarters:
-                    builder.record_omission(AFTER_BAR, header.number, len(beat.notes))
+                    omissions.record(AFTER_BAR, header.number, len(beat.notes))
                 now += length
         begin += bar.length_quarters
     return builder
@@ -186,8 +181,8 @@ def _has_sign(note: Any, sign: str) -> bool:
     return value.name == name if name else bool(value)
 
 
-def _read_techniques(note: Any, builder: TabBuilder, kinds: Any, bar_number: int) -> set[Technique]:
-    """Return how a note is played, and count what of it no tab has."""
+def _read_techniques(note: Any, kinds: Any) -> set[Technique]:
+    """Return how a note is played."""
     effect = note.effect
     techniques = {
         Technique(kind)
@@ -200,9 +195,6 @@ def _read_techniques(note: Any, builder: TabBuilder, kinds: Any, bar_number: int
         top = max((point.value for point in effect.bend.points), default=0)
         size = top if top > 0 else effect.bend.value // BEND_UNITS_PER_QUARTER_TONE
         techniques.add(Technique("bend", max(1, min(size, 24))))
-    for what, has_it in LEFT_OUT_OF_NOTES.items():
-        if has_it(effect):
-            builder.record_omission(f"{what} are left out", bar_number)
     return techniques
 
 
@@ -271,8 +263,10 @@ def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
     parts = [measures_from_tab(tab, num_voices=1 + (version == 5)) for tab in tracks]
     tempo = parts[0][0].bar.tempo_bpm or DEFAULT_TEMPO_BPM
     title = _shorten_text(tracks[0].title, 200)
+    key = "C"
     song = gp.Song(title=title, tempo=tempo, measureHeaders=[], tracks=[])
     for number, measure in enumerate(parts[0], start=1):
+        key = measure.bar.key or key
         bar, (beats, unit) = measure.bar, measure.time_signature
         if beats > MAX_GUITAR_PRO_BEATS:  # also of a bar to which its length gave the signature
             raise ValueError(
@@ -285,6 +279,7 @@ def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
             isRepeatOpen=bar.starts_repeat,
             repeatClose=bar.num_plays - 1 if bar.num_plays > 1 else -1,
             repeatAlternative=sum(1 << (time - 1) for time in bar.endings),
+            keySignature=gp.KeySignature(KEYS[key]),
         )
         for sign in bar.signs:
             words = re.sub("(?<=[a-z])(?=[A-Z])", " ", sign).replace(" Al ", " al ")
@@ -348,7 +343,9 @@ def _build_note(tied_note: TiedNote, beat: Any, version: int, gp: ModuleType) ->
         if signs.guitar_pro and version >= signs.since_guitar_pro:
             path, _, name = signs.guitar_pro[0].partition("=")
             owner, _, attribute = path.rpartition(".")
-            value = gp.SlapEffect[name] if name else values.get(kind, True)
+            value = values.get(kind, True)
+            if name:  # one of an enumeration
+                value = type(attrgetter(path)(note))[name]
             setattr(attrgetter(owner)(note), attribute, value)
     if "bend" in sizes:  # goes up evenly and stays
         size = max(1, sizes["bend"])

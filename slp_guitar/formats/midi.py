@@ -7,7 +7,7 @@ again, with a channel for each string.
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
@@ -28,6 +28,7 @@ from slp_guitar.formats.tab_builder import (
     TabBuilder,
     build_tabs,
 )
+from slp_guitar.formats.unread import Contents, Omissions
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.tab import MAX_STEPS_PER_QUARTER, ReadProblem, Tab, Technique
 from slp_guitar.tab_header import format_tuning_line, parse_capo, parse_tuning
@@ -38,6 +39,9 @@ MAX_EXACT_STEPS_PER_QUARTER = 24
 """Steps to a quarter note, at most, that a beat of a file is taken over with as it is."""
 PERFORMANCE_STEPS_PER_QUARTER = 12
 """Steps to a quarter note for what is in no such grid, as people play."""
+CONTENTS = Contents("midi")
+NO_TUNING_LINE = "tuning: none"
+"""What a track of notes without strings states in the files written here."""
 DRUM_CHANNEL = 10
 SUSTAIN_PEDAL = 64
 GUITAR_PROGRAMS = range(24, 32)
@@ -67,21 +71,25 @@ class _PlayedNote(NamedTuple):
 
 @dataclass
 class _MidiContents:
-    """The contents of a MIDI file, with times in ticks; names, texts and channels by track."""
+    """The contents of a MIDI file, with times in ticks; names, texts, channels, ends by track.
+
+    What is left out has its track, its channel or 0, and its name; then how often, and when first.
+    """
 
     source: str
     ticks_per_quarter: int
     notes: list[_PlayedNote] = field(default_factory=list)
     time_signatures: dict[int, tuple[int, int]] = field(default_factory=dict)
     tempos: dict[int, int] = field(default_factory=dict)
-    pitch_bends: Counter[int] = field(default_factory=Counter)
+    keys: dict[int, str] = field(default_factory=dict)
+    unread: dict[tuple[int, int, str], tuple[int, int]] = field(default_factory=dict)
     track_names: dict[int, str] = field(default_factory=dict)
     texts: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     programs: defaultdict[int, list[tuple[int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
     problems: list[str] = field(default_factory=list)
-    length_ticks: int = 0
+    length_ticks: dict[int, int] = field(default_factory=dict)
 
 
 def read_midi_tabs(
@@ -120,11 +128,6 @@ def read_midi_tabs(
     if drums and not channels:
         messages.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
     used_channels = {note.channel for note in chosen}
-    messages += [
-        f"{count} pitch bends on channel {channel} are left out"
-        for channel, count in sorted(contents.pitch_bends.items())
-        if channel in used_channels
-    ]
     ticks = contents.ticks_per_quarter
     unit, chosen = _choose_steps_per_quarter(chosen, contents, steps_per_quarter)
     if moved := sum(note.start * unit % ticks > 0 for note in chosen):
@@ -134,7 +137,7 @@ def read_midi_tabs(
         )
     used = sorted({note.track for note in chosen})
     guitars = {track: _find_stated_tuning(contents.texts[track]) for track in used}
-    if all(guitars.values()):
+    if all(guitars[track] or NO_TUNING_LINE in contents.texts[track] for track in used):
         parts = [
             (guitars[track], contents.track_names.get(track, ""), own)
             for track in used
@@ -150,7 +153,7 @@ def read_midi_tabs(
     found = []
     for guitar, name, notes in parts:
         strings = [channel for channel, _ in contents.programs[notes[0].track]]
-        builder = TabBuilder(name, guitar, _build_bar_headers(contents, chosen, unit))
+        builder = TabBuilder(name, guitar, _build_bar_headers(contents, chosen, unit, used))
         for note in _quantize_notes(notes, ticks, unit):
             place = Note(0, note.pitch)
             if guitar:
@@ -161,7 +164,12 @@ def read_midi_tabs(
         found.append(builder)
     is_part = len(found) > 1 and 1 in used  # the first track's name is not the piece's then
     title = "" if is_part else contents.track_names.get(1, "")
-    tabs, problems = build_tabs(contents.source, title, found)
+    omissions = Omissions()
+    for (track, channel, name), (count, tick) in contents.unread.items():
+        if not channel or channel in used_channels and track in used:
+            bar_number = found[0].bar_number_at(Fraction(tick, ticks))
+            omissions.record(f"{name} left out", bar_number, count)
+    tabs, problems = build_tabs(contents.source, title, found, omissions=omissions)
     return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
 
 
@@ -232,6 +240,7 @@ def _read_contents(path: str | Path) -> _MidiContents:
 def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]) -> None:
     """Add the messages of one track."""
     now, sounding = 0, defaultdict[tuple[int, int], deque[int]](deque)
+    loudness: dict[int, int] = {}  # by channel, of its first note
     pedaled: defaultdict[int, list[_PlayedNote]] = defaultdict(list)  # by channel, while it is down
     down: set[int] = set()
 
@@ -242,6 +251,10 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
 
     for message in track:
         now += message.time
+        for name in _unread_names(message, loudness):
+            where = track_number, getattr(message, "channel", -1) + 1, name
+            count, first = contents.unread.get(where, (0, now))
+            contents.unread[where] = count + 1, first
         match message.type:
             case "note_on" if message.velocity:
                 sounding[message.note, message.channel + 1].append(now)
@@ -256,8 +269,8 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
                 else:
                     down.discard(message.channel + 1)
                     lift_pedal(message.channel + 1)
-            case "pitchwheel" if message.pitch:
-                contents.pitch_bends[message.channel + 1] += 1
+            case "key_signature":
+                contents.keys[now] = message.key
             case "set_tempo" if message.tempo:
                 contents.tempos[now] = min(max(int(60e6 / message.tempo + 0.5), 1), 1000)
             case "time_signature":
@@ -283,7 +296,28 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
     contents.notes += left
     if left:
         contents.problems.append(f"{len(left)} notes never end; they end with their track")
-    contents.length_ticks = max(contents.length_ticks, now)
+    contents.length_ticks[track_number] = now
+
+
+def _unread_names(message: Any, loudness: dict[int, int]) -> Iterator[str]:
+    """Yield what of a message is left out; `loudness` has that of the first note of channels."""
+    kind, name = message.type, message.type
+    if kind == "control_change":
+        name += f" {message.control}"
+    elif kind in ("program_change", "pitchwheel"):
+        name += f" {message.program if kind == 'program_change' else message.pitch}"
+    elif kind == "text" and (
+        parse_tuning(message.text) or parse_capo(message.text) or message.text == NO_TUNING_LINE
+    ):
+        name = "text of a tuning"
+    data = " ".join(map(str, getattr(message, "data", ())))
+    value = f"{name}={getattr(message, 'value', '')}"
+    if CONTENTS.leaves_out(kind, name, f"{kind} {data}", value):
+        yield kind if kind == "pitchwheel" else name
+    if kind == "note_on" and message.velocity:
+        usual = loudness.setdefault(message.channel, message.velocity)
+        if message.velocity != usual:
+            yield "note_on velocity"
 
 
 def _describe_parts(contents: _MidiContents) -> str:
@@ -386,9 +420,11 @@ def _quantize_notes(
 
 
 def _build_bar_headers(
-    contents: _MidiContents, notes: list[_PlayedNote], unit: int
+    contents: _MidiContents, notes: list[_PlayedNote], unit: int, tracks: Collection[int]
 ) -> list[BarHeader]:
     """Return the bars of a file without notes.
+
+    They end with the notes, with the tracks that have them and with those that have no notes.
 
     Raises:
         ValueError: if there are more than 10,000 bars.
@@ -404,18 +440,23 @@ def _build_bar_headers(
     )
     tempos = deque((Fraction(tick, ticks), bpm) for tick, bpm in sorted(contents.tempos.items()))
     start = Fraction(0)
-    end = max(Fraction(last, unit), quarters(contents.length_ticks))
-    time_signature, tempo = (4, 4), 0
+    keys = deque((quarters(tick), key) for tick, key in sorted(contents.keys.items()))
+    with_notes = {note.track for note in contents.notes} - {*tracks}
+    ends = [tick for track, tick in contents.length_ticks.items() if track not in with_notes]
+    end = max(Fraction(last, unit), quarters(max(ends, default=0)))
+    time_signature, tempo, key = (4, 4), 0, "C"
     while start < end:
         while changes and changes[0][0] <= start:
             time_signature = changes.popleft()[1]
         while tempos and tempos[0][0] <= start:
             tempo = tempos.popleft()[1]
+        while keys and keys[0][0] <= start:
+            key = keys.popleft()[1]
         length = Fraction(4 * time_signature[0], time_signature[1])
         # The time signature may change early, if the bar before then has one.
         if changes and (8 * (early := changes[0][0] - start)).denominator == 1:
             length = min(length, early)
-        bars.append(BarHeader(length, time_signature, tempo or None))
+        bars.append(BarHeader(length, time_signature, tempo or None, key=key))
         for place, value in tempos:  # in order: a look at all of them would be one too many a bar
             if place >= start + length:
                 break

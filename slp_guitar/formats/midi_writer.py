@@ -10,7 +10,7 @@ from itertools import zip_longest
 from math import lcm
 from typing import Any
 
-from slp_guitar.formats.midi import DRUM_CHANNEL, import_mido
+from slp_guitar.formats.midi import DRUM_CHANNEL, NO_TUNING_LINE, import_mido
 from slp_guitar.formats.notation import (
     check_tracks_have_same_bars,
     with_durations_filled,
@@ -33,7 +33,7 @@ def format_midi(*tracks: Tab, one_channel: bool = False) -> bytes:
 
     Repeats are played out. A note ends where the next begins on its string. Tuning and capo are
     in the file as text. The instrument is a steel-string guitar, or a bass where the lowest string
-    is below B1.
+    is below B1; notes without strings have the sound that MIDI begins with.
 
     Args:
         tracks: the tabs, which have time and the same bars.
@@ -45,14 +45,14 @@ def format_midi(*tracks: Tab, one_channel: bool = False) -> bytes:
         ValueError: if the tabs' steps are columns, they cannot be written down, or a note is higher
             than MIDI has.
     """
-    check_tracks_have_same_bars(tracks)
+    check_tracks_have_same_bars(tracks, needs_strings=False)
     tabs = [with_durations_filled(add_time_signatures(expand_repeats(tab))) for tab in tracks]
     mido, content = import_mido(), io.BytesIO()
     unit = lcm(*(require_steps_per_quarter(tab) for tab in tabs))
     file = mido.MidiFile(type=1, ticks_per_beat=max(1, 480 // unit) * unit, charset="utf-8")
     channels, free = [], [channel for channel in range(16) if channel != DRUM_CHANNEL - 1]
     for tab in tabs:
-        count = 1 if one_channel else len(tab.tuning.open_pitches)
+        count = 1 if one_channel or not tab.is_fingered else len(tab.tuning.open_pitches)
         channels.append(free[:count] if len(free) >= count else list(range(count)))
         free = free[count:]
     for tab, messages in (
@@ -75,7 +75,7 @@ def format_midi(*tracks: Tab, one_channel: bool = False) -> bytes:
 
 
 def _conductor_messages(tab: Tab) -> list[tuple[int, Any]]:
-    """Return title, time signatures and tempos, each with its step."""
+    """Return title, time signatures, keys and tempos, each with its step."""
     meta = import_mido().MetaMessage
     messages = [(0, meta("track_name", name=" ".join(tab.title.split())))]
     for number, (step, bar) in enumerate(zip(bar_start_steps(tab), tab.bars, strict=False), 1):
@@ -87,6 +87,8 @@ def _conductor_messages(tab: Tab) -> list[tuple[int, Any]]:
                     f"{MAX_MIDI_BEATS}."
                 )
             messages.append((step, meta("time_signature", numerator=beats, denominator=unit)))
+        if bar.key:
+            messages.append((step, meta("key_signature", key=bar.key)))
         first = [(0, bar.tempo_bpm)] if bar.tempo_bpm else []
         for place, bpm in (*first, *bar.tempo_changes):
             # Rounded down, so that no player shows a slower tempo.
@@ -103,8 +105,9 @@ def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
     mido, program = import_mido(), midi_program(tab.tuning)
     messages = [(0, mido.MetaMessage("track_name", name=tab.track or "Guitar"))]
     has_strings = len(channels) > 1
-    if has_strings:
-        messages.append((0, mido.MetaMessage("text", text=format_tuning_line(tab.tuning))))
+    if has_strings or not tab.is_fingered:
+        stated = format_tuning_line(tab.tuning) if has_strings else NO_TUNING_LINE
+        messages.append((0, mido.MetaMessage("text", text=stated)))
     if has_strings and tab.tuning.capo:
         messages.append((0, mido.MetaMessage("text", text=f"capo: {tab.tuning.capo}")))
     messages += [

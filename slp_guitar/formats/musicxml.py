@@ -5,6 +5,7 @@ Strings, tuning and pitches are as in `slp_guitar.formats.musicxml_writer`.
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
@@ -23,9 +24,10 @@ from slp_guitar.formats.tab_builder import (
     build_tabs,
     check_bar_count,
 )
+from slp_guitar.formats.unread import Contents, Omissions, iter_xml_parts
 from slp_guitar.fretboard import STANDARD, Note, Tuning
 from slp_guitar.playing_signs import parse_playing_sign
-from slp_guitar.tab import ReadProblem, Tab, Technique
+from slp_guitar.tab import ReadProblem, Tab, Technique, find_key
 from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.theory import PITCH_CLASS_OF_LETTER
 from slp_transformer._internal.bounds import (
@@ -38,13 +40,6 @@ from slp_transformer._internal.bounds import (
 
 # An innermost tag, and the path to it. To search for a path takes long, and few notes have the tag.
 _TIES = (("tie", "tie[@type='stop']"), ("tied", "notations/tied[@type='stop']"))
-LEFT_OUT = {
-    "trill-mark": ("trills", "notations/ornaments/trill-mark"),
-    "tremolo": ("marks of tremolo picking", "notations/ornaments/tremolo"),
-    "arpeggiate": ("strokes", "notations/arpeggiate"),
-    "with-bar": ("moves of the whammy bar", "notations/technical/bend/with-bar"),
-}
-"""What a note has that no tab has."""
 _TECHNIQUE_PATHS = [
     (found[1], kind, path)
     for kind, signs in TECHNIQUES.items()
@@ -104,17 +99,34 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             _PartReader(part, names.get(part.get("id"), ""), part.get("id") in drums, divisions)
             for part in root.iter("part")
         ]
-        count = max(len(part.bars) for part in parts)
-        for part in parts:  # all have the same bars
+        kept = [part for part in parts if not part.builder.reason_left_out] or parts
+        count = max(len(part.bars) for part in kept)
+        for part in parts:  # all have the same bars, by those that are read
+            part.bars[:] = part.bars[:count]
             part.bars += [BarHeader(Fraction(0)) for _ in range(count - len(part.bars))]
-        for same in zip(*(part.bars for part in parts), strict=True):
-            beats, unit = same[0].time_signature or (4, 4)
-            length = max(bar.length_quarters for bar in same) or Fraction(4 * beats, unit)
+        for place in range(count):
+            same = [part.bars[place] for part in parts]
+            own = [part.bars[place] for part in kept]
+            beats, unit = own[0].time_signature or (4, 4)
+            length = max(bar.length_quarters for bar in own) or Fraction(4 * beats, unit)
             tempo = next((bar.tempo for bar in same if bar.tempo), None)
-            for bar in same:
-                bar.length_quarters, bar.tempo = length, tempo
-                bar.tempo_changes = next((b.tempo_changes for b in same if b.tempo_changes), {})
-        return build_tabs(source, title, [part.place_notes() for part in parts], max_notes)
+            changes = next((bar.tempo_changes for bar in same if bar.tempo_changes), {})
+            for bar in own:
+                bar.length_quarters, bar.tempo, bar.tempo_changes = length, tempo, changes
+        omissions = Omissions()
+        omissions.record_unread(CONTENTS.find_unread(root))
+        builders = [part.place_notes() for part in parts]
+        return build_tabs(source, title, builders, max_notes, omissions)
+
+
+def _iter_parts(element: ET.Element) -> Iterator[tuple[tuple[str, ...], ET.Element]]:
+    """Yield what is in an element, as `iter_xml_parts`; words that are a sign are called so."""
+    for names, part in iter_xml_parts(element):
+        is_sign = part.tag == "words" and parse_playing_sign(part.text or "")
+        yield ("a sign in words",) if is_sign else names, part
+
+
+CONTENTS = Contents("musicxml", _iter_parts)
 
 
 def _read_part_names(root: ET.Element) -> dict[str | None, str]:
@@ -186,10 +198,13 @@ class _PartReader:
         self.tunings: dict[str, dict[int, int]] = {}  # by staff, then line
         self.tab_staff: str | None = None
         self.divisions, self.time_signature = divisions, (4, 4)
+        self.key: str | None = None
         endings: tuple[int, ...] = ()
         later_tempo: int | None = None
         for measure in part.iter("measure"):
-            bar = BarHeader(Fraction(0), self.time_signature, endings=endings)
+            unread = CONTENTS.find_unread(measure)
+            self.builder.omissions.record_unread(unread, len(self.bars) + 1)
+            bar = BarHeader(Fraction(0), self.time_signature, endings=endings, key=self.key)
             self.bars.append(bar)
             now = before = Fraction(0)
             for element in measure:
@@ -197,10 +212,8 @@ class _PartReader:
                 match element.tag:
                     case "attributes":
                         self.read_attributes(element)
-                        bar.time_signature = self.time_signature
-                    case "note" if element.find("grace") is not None:
-                        self.builder.record_omission("grace notes are left out", len(self.bars))
-                    case "note":
+                        bar.time_signature, bar.key = self.time_signature, self.key
+                    case "note" if element.find("grace") is None:
                         begin = before if element.find("chord") is not None else now
                         self.read_note(element, begin, length)
                         before, now = begin, max(now, begin + length)
@@ -217,7 +230,7 @@ class _PartReader:
                             bar.tempo_changes[max(Fraction(0), now + offset)] = round(tempo)
                         elif tempo is not None:
                             what = f"tempos that are no number from 1 to {MAX_TEMPO:,} are left out"
-                            self.builder.record_omission(what, len(self.bars))
+                            self.builder.omissions.record(what, len(self.bars))
                         bar.signs += _read_signs(element)
                 check_score_moment(now)
                 bar.length_quarters = max(bar.length_quarters, now)
@@ -225,28 +238,27 @@ class _PartReader:
             later_tempo = bar.tempo_changes[max(bar.tempo_changes)] if bar.tempo_changes else None
             if self.bars_back:
                 self.repeated.append((len(self.bars), self.bars_back))
+        stated = self.tunings.get(self.tab_staff or "1", {})
+        if 2 * self.num_drums > len(self.notes) or self.is_drum_channel:
+            self.builder.reason_left_out = "it is drums"
+        elif not (self.notes or stated):
+            self.builder.reason_left_out = "it is empty"
 
     def read_note(self, element: ET.Element, begin: Fraction, length: Fraction) -> None:
-        """Keep a note, unless it is none of a guitar, and name what of it no tab has."""
+        """Keep a note, unless it is none of a guitar."""
         number, staff = len(self.bars), element.findtext("staff", "1")
-        if element.find("rest") is not None:
+        is_unpitched = element.find("unpitched") is not None
+        if element.find("rest") is not None or element.find("cue") is not None:
             return
-        if element.find("cue") is not None:
-            self.builder.record_omission("cue notes are left out", number)
-            return
-        self.num_drums += element.find("unpitched") is not None or staff in self.drum_staves
-        if element.find("unpitched") is not None:
-            self.builder.record_omission("notes without a pitch are left out", number)
+        self.num_drums += is_unpitched or staff in self.drum_staves
+        if is_unpitched:
             return
         tags = {each.tag for each in element.iter()}
-        for tag, (what, path) in LEFT_OUT.items():
-            if tag in tags and element.find(path) is not None:
-                self.builder.record_omission(f"{what} are left out", number)
         if "alter" in tags and float(element.findtext("pitch/alter") or 0) % 1:
-            self.builder.record_omission("microtones are rounded to half steps", number)
+            self.builder.omissions.record("microtones are rounded to half steps", number)
         has_string, place = _read_place(element) if "string" in tags else (False, None)
         if has_string and place is None:
-            self.builder.record_omission("strings without a fret are left out", number)
+            self.builder.omissions.record("strings without a fret are left out", number)
         has_tie = any(tag in tags and element.find(path) is not None for tag, path in _TIES)
         marks = _TECHNIQUE_TAGS & tags
         where = number - 1, begin, length, self.half_steps, staff
@@ -268,6 +280,9 @@ class _PartReader:
                     if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
                         raise ValueError(f"a time signature is {beats}/{unit}")
                     self.time_signature = beats, unit
+                case "key":
+                    fifths = int(element.findtext("fifths") or 0)
+                    self.key = find_key(fifths, element.findtext("mode") == "minor")
                 case "clef":
                     kind, staff = element.findtext("sign"), element.get("number", "1")
                     self.drum_staves -= {staff}
@@ -289,10 +304,8 @@ class _PartReader:
 
     def place_notes(self) -> TabBuilder:
         """Return the notes with their places, and the guitar."""
-        is_drums = 2 * self.num_drums > len(self.notes) or self.is_drum_channel
         stated = self.tunings.get(self.tab_staff or "1", {})
-        if is_drums or not (self.notes or stated):
-            self.builder.reason_left_out = "it is drums" if is_drums else "it is empty"
+        if self.builder.reason_left_out:
             return self.builder
         fretted = [each for each in self.notes if each.place is not None]
         staves = {each.staff for each in fretted}
@@ -301,7 +314,7 @@ class _PartReader:
         notes = fretted or self.notes
         left = sum(each.staff in staves for each in self.notes) - len(notes)
         if fretted and left > 0 and self.tab_staff not in staves:
-            self.builder.record_omission("notes without a string are left out", count=left)
+            self.builder.omissions.record("notes without a string are left out", count=left)
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         first_voice: str | None = None
         open_pitches: dict[int, int] = {}

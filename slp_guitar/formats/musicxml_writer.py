@@ -17,9 +17,9 @@ from slp_guitar.formats.notation import (
     check_tracks_have_same_bars,
     measures_from_tab,
 )
-from slp_guitar.fretboard import Tuning, midi_program
+from slp_guitar.fretboard import midi_program
 from slp_guitar.playing_signs import PLAYING_SIGNS, START
-from slp_guitar.tab import Tab
+from slp_guitar.tab import KEYS, Tab
 from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.theory import NOTE_NAMES
 
@@ -39,7 +39,7 @@ def format_musicxml(*tracks: Tab) -> str:
         ValueError: if a tab cannot be written down, has no bar or no time, or notes shorter than
             any note value; or the tracks' bars are not of the same lengths.
     """
-    check_tracks_have_same_bars(tracks)
+    check_tracks_have_same_bars(tracks, needs_strings=False)
     score = _make_element("score-partwise", version="4.0")
     score.append(
         _make_element("work", _make_element("work-title", _without_unprintable(tracks[0].title)))
@@ -51,7 +51,7 @@ def format_musicxml(*tracks: Tab) -> str:
             _make_element("midi-channel", (number - 1) % 9 + 1),
             _make_element("midi-program", midi_program(tab.tuning) + 1),
         )
-        name = _without_unprintable(tab.track) or "Guitar"
+        name = _without_unprintable(tab.track) or ("Guitar" if tab.is_fingered else "Music")
         part_list.append(
             _make_element(
                 "score-part",
@@ -63,7 +63,7 @@ def format_musicxml(*tracks: Tab) -> str:
                 id=part,
             )
         )
-        score.append(_MusicXmlWriter(tab.tuning, measures_from_tab(tab)).part_element(part))
+        score.append(_MusicXmlWriter(tab, measures_from_tab(tab)).part_element(part))
     ET.indent(score)
     return DOCTYPE + ET.tostring(score, encoding="unicode") + "\n"
 
@@ -85,11 +85,11 @@ def _make_element(name: str, *content: ET.Element | str | int, **attributes: str
 
 
 class _MusicXmlWriter:
-    """Writes the measures of one guitar."""
+    """Writes the measures of one guitar, or of notes without strings."""
 
-    def __init__(self, tuning: Tuning, measures: list[Measure]):
+    def __init__(self, tab: Tab, measures: list[Measure]):
         """Find the divisions of a quarter note in which every note value is a whole number."""
-        self.tuning, self.measures = tuning, measures
+        self.tuning, self.is_fingered, self.measures = tab.tuning, tab.is_fingered, measures
         beats = [beat for measure in measures for voice in measure.voices for beat in voice]
         self.divisions = lcm(*(beat.note_value.duration_quarters.denominator for beat in beats))
         self.open_spanners: set[tuple[int, str]] = set()  # slurs and slides, by string
@@ -127,30 +127,31 @@ class _MusicXmlWriter:
         return int(note_value.duration_quarters * self.divisions)
 
     def attribute_elements(self, measure: Measure, is_first: bool) -> list[ET.Element]:
-        """Return time signature, clef, tuning and capo where they begin."""
-        if measure.bar.time_signature is None:
-            return []
-        beats, unit = measure.time_signature
+        """Return key and time signature, clef, tuning and capo where they begin."""
+        (fifths, is_minor), (beats, unit) = KEYS[measure.bar.key or "C"], measure.time_signature
+        mode = _make_element("mode", "minor" if is_minor else "major")
+        key = _make_element("key", _make_element("fifths", fifths), mode)
         time = _make_element(
             "time", _make_element("beats", beats), _make_element("beat-type", unit)
         )
         if not is_first:
-            return [_make_element("attributes", time)]
+            changes = [key] * bool(measure.bar.key) + [time] * bool(measure.bar.time_signature)
+            return [_make_element("attributes", *changes)] if changes else []
         lines = [
             _make_element("staff-tuning", *_pitch_elements(pitch, "tuning-"), line=str(line))
             for line, pitch in enumerate(reversed(self.tuning.open_pitches), start=1)
         ]
         capo = [_make_element("capo", self.tuning.capo)] if self.tuning.capo else []
+        strings = _make_element("staff-lines", len(lines)), *lines, *capo
+        sign, line, *details = ("TAB", 5, strings) if self.is_fingered else ("G", 2)
         return [
             _make_element(
                 "attributes",
                 _make_element("divisions", self.divisions),
-                _make_element("key", _make_element("fifths", 0)),
+                key,
                 time,
-                _make_element("clef", _make_element("sign", "TAB"), _make_element("line", 5)),
-                _make_element(
-                    "staff-details", _make_element("staff-lines", len(lines)), *lines, *capo
-                ),
+                _make_element("clef", _make_element("sign", sign), _make_element("line", line)),
+                *(_make_element("staff-details", *each) for each in details),
             )
         ]
 
@@ -217,6 +218,7 @@ class _MusicXmlWriter:
         if "let ring" in sizes:
             notations.append(_make_element("tied", type="let-ring"))
         technical = [_make_element("string", string), _make_element("fret", fret)]
+        technical *= self.is_fingered
         for kind, name, mark in (("hammer", "hammer-on", "H"), ("pull", "pull-off", "P")):
             technical += self.spanner_elements(tied, name, kind in sizes, mark)
         if "bend" in sizes:
@@ -227,17 +229,16 @@ class _MusicXmlWriter:
         articulations = []
         for kind in [kind for kind in sizes if kind not in ("bend", "harmonic")]:
             path = next(iter(TECHNIQUES[kind].musicxml), "")
-            if found := re.fullmatch(r"notations/technical/\[other-technical='(.*)'\]", path):
-                technical.append(_make_element("other-technical", found[1]))
+            if found := re.fullmatch(r"notations/technical/\[([\w-]+)='(.*)'\]", path):
+                technical.append(_make_element(found[1], found[2]))
             elif found := re.fullmatch(r"notations/technical/([\w-]+)", path):
                 technical.append(_make_element(found[1]))
             elif found := re.fullmatch(r"notations/articulations/([\w-]+)", path):
                 articulations.append(_make_element(found[1]))
         slides = self.spanner_elements(tied, "slide", "slide" in sizes)
-        marks = [_make_element("articulations", *articulations)] if articulations else []
-        return _make_element(
-            "notations", *notations, *slides, *marks, _make_element("technical", *technical)
-        )
+        groups = ("articulations", articulations), ("technical", technical)
+        marks = [_make_element(name, *content) for name, content in groups if content]
+        return _make_element("notations", *notations, *slides, *marks)
 
     def spanner_elements(
         self, tied: TiedNote, name: str, should_start: bool, *mark: str

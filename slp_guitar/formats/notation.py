@@ -135,19 +135,21 @@ def with_durations_filled(tab: Tab) -> Tab:
     """Return the tab with all durations filled in, as in notation and files.
 
     A note without a duration lasts until the next event of its voice, and at most to the end of its
-    bar. A note ends where the next one begins on its string, and with the piece.
+    bar. A note ends where the next one begins on its string, or at its pitch if it has no string,
+    and with the piece.
     """
     end, events = bar_start_steps(tab)[-1], []
     nexts: dict[int, int] = {}  # by voice: when the event after begins
-    strings: dict[int, int] = {}  # by string: when it is struck again
+    strings: dict[int, int] = {}  # by string, or pitch: when it is struck again
+    lane = itemgetter(0 if tab.is_fingered else 1)
     for start, bar, event in reversed(list(tab.iter_placed_events())):
         now, notes = start + event.step, []
         for each in event.tab_notes():
             usual = min(nexts.get(each.voice, end), start + bar.steps) - now
-            most = strings.get(each.note.string, end) - now
+            most = strings.get(lane(each.note), end) - now
             length = min(each.duration_steps or usual, most)
             notes.append(TabNote(each.note, length, each.techniques, each.voice))
-        strings |= {each.note.string: now for each in notes}
+        strings |= {lane(each.note): now for each in notes}
         nexts |= {each.voice: now for each in notes}
         events.append(Event.from_notes(event.step, notes))
     return tab.with_events(reversed(events))
@@ -179,7 +181,7 @@ def _arrange_voices(tab: Tab, num_voices: int) -> Tab:
     A note held while higher ones begin goes to the second voice if nothing sounds there, so that
     it is one note and no chain of ties; and so does the bass that such a bar begins with.
     """
-    if num_voices > 1 and any(event.voices for event in tab.iter_events()):
+    if num_voices > 1 and any(event.voices for event in tab.iter_events()) or not tab.is_fingered:
         return tab
     placed = [(start + event.step, event) for start, _, event in tab.iter_placed_events()]
     busy_until, events = 0, []
@@ -222,8 +224,8 @@ def move_first_basses(tab: Tab) -> Tab:
     return tab.with_events(events)
 
 
-def check_tracks_have_same_bars(tracks: Sequence[Tab]) -> None:
-    """Refuse tracks that cannot be written into one file.
+def check_tracks_have_same_bars(tracks: Sequence[Tab], needs_strings: bool = True) -> None:
+    """Refuse tracks that cannot be written into one file, as for `check_tab`.
 
     Raises:
         ValueError: if a tab cannot be written down, its steps are columns, or a bar is not as long
@@ -231,7 +233,7 @@ def check_tracks_have_same_bars(tracks: Sequence[Tab]) -> None:
     """
     lengths = []
     for tab in tracks:
-        check_tab(tab)
+        check_tab(tab, needs_strings)
         unit = require_steps_per_quarter(tab)
         lengths.append([Fraction(bar.steps, unit) for bar in tab.bars])
     for number, own in enumerate(lengths, start=1):

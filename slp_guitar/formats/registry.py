@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import lcm
 from pathlib import Path
@@ -20,6 +21,7 @@ from slp_guitar.formats.midi_writer import format_midi
 from slp_guitar.formats.musicxml import read_musicxml_tabs
 from slp_guitar.formats.musicxml_writer import format_musicxml
 from slp_guitar.formats.notation import with_durations_filled
+from slp_guitar.formats.unread import Omissions
 from slp_guitar.fretboard import Note
 from slp_guitar.playing_order import expand_repeats, find_unclear_repeats
 from slp_guitar.tab import Bar, ReadProblem, Tab
@@ -64,6 +66,7 @@ class TabFormat:
         is_timed: whether its steps must be time; else they may be columns.
         reader_flags: flags of commands that change how such files alone are read.
         writer_flags: flags of commands that change how such files alone are written.
+        needs_strings: whether it cannot hold pitches without strings.
         page_reader: what reads it on the page "Finger a piece": midi, gp, xml or text; empty for
             nothing.
     """
@@ -76,6 +79,7 @@ class TabFormat:
     is_timed: bool = True
     reader_flags: tuple[str, ...] = ()
     writer_flags: tuple[str, ...] = ()
+    needs_strings: bool = True
     page_reader: str = ""
 
     @property
@@ -115,7 +119,7 @@ FORMATS: Choices[TabFormat] = Choices(
     {
         "ASCII tab": TabFormat(
             (".txt", ".tab"),
-            read_tab_file,
+            partial(read_tab_file, names_unread=True),
             _format_tabs_as_text,
             (
                 "lengths of notes",
@@ -132,7 +136,11 @@ FORMATS: Choices[TabFormat] = Choices(
         "Guitar Pro 5": _guitar_pro_format(5),
         "Guitar Pro 6 to 8": TabFormat((".gp", ".gpx"), read_gp_tabs, page_reader="gp"),
         "MusicXML": TabFormat(
-            (".musicxml", ".xml"), read_musicxml_tabs, format_musicxml, page_reader="xml"
+            (".musicxml", ".xml"),
+            read_musicxml_tabs,
+            format_musicxml,
+            needs_strings=False,
+            page_reader="xml",
         ),
         "packed MusicXML": TabFormat((".mxl",), read_musicxml_tabs, page_reader="xml"),
         "MIDI": TabFormat(
@@ -147,6 +155,7 @@ FORMATS: Choices[TabFormat] = Choices(
             "mido",
             reader_flags=("tracks", "channels", "quantize"),
             writer_flags=("one_channel",),
+            needs_strings=False,
             page_reader="midi",
         ),
         "alphaTex": TabFormat((".atex", ".alphatex"), read_alphatex_tabs, format_alphatex),
@@ -309,10 +318,12 @@ def find_losses(tabs: Sequence[Tab], path: str | Path) -> list[str]:
                 raise
     if found is None or read is not None:
         return describe_losses(tabs, read or [])
-    held = Counter(
-        what for tab in tabs for what, _, _ in _iter_details(tab, True, tab.steps_per_quarter or 1)
-    )
-    return _format_loss_counts({what: held[what] for what in found.cannot_hold if held[what]})
+    held = Omissions()
+    for tab in tabs:
+        for what, place, _ in _iter_details(tab, True, tab.steps_per_quarter or 1):
+            if what in found.cannot_hold:
+                held.record(what, _bar_number_at(tab, place, tab.steps_per_quarter or 1))
+    return held.sentences()
 
 
 def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
@@ -322,12 +333,12 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
         before: the tracks that were written.
         after: the tracks that were read.
     """
-    lost: Counter[str] = Counter()
+    lost = Omissions()
     if len(before) != len(after):
         before, every = [tab for tab in before if any(tab.iter_events())], before
         if len(before) != len(after):
             return [f"{len(every)} tracks, but {len(after)}"]
-        lost["tracks without notes"] = len(every) - len(before)
+        lost.record("tracks without notes", count=len(every) - len(before))
     for own, read in zip(
         map(_with_signatures_stated, before), map(_with_signatures_stated, after), strict=True
     ):
@@ -336,18 +347,19 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
         if any(map(_playing_marks, own.bars)) and not any(map(_playing_marks, read.bars)):
             played = expand_repeats(own)
             if len(played.bars) == len(read.bars):
-                lost["the repeats, which are played out"], own = 1, played
+                lost.setdefault("the repeats, which are played out", (1, 0))
+                own = played
         has_strings = read.is_fingered or not own.is_fingered
         if not has_strings:
-            lost["the strings"] = 1
+            lost.setdefault("the strings", (1, 0))
         unit = lcm(own.steps_per_quarter or 1, read.steps_per_quarter or 1)
         details = (Counter(_iter_details(tab, has_strings, unit)) for tab in (own, read))
         missing = next(details) - next(details)
         gone = {place for what, place, _ in missing if what in NOTES}
         for (what, place, _), count in missing.items():
             if what in NOTES or place not in gone:
-                lost[what] += count
-    return _format_loss_counts(lost)
+                lost.record(what, _bar_number_at(own, place, unit), count)
+    return lost.sentences()
 
 
 def _with_signatures_stated(tab: Tab) -> Tab:
@@ -357,15 +369,37 @@ def _with_signatures_stated(tab: Tab) -> Tab:
     return tab
 
 
-def _format_loss_counts(lost: Mapping[str, int]) -> list[str]:
-    """Return losses in words; of what a tab has once, the number is not said."""
-    return [what if what.startswith("the ") else f"{n:,} {what}" for what, n in lost.items()]
+def _bar_number_at(tab: Tab, place: Any, unit: int) -> int:
+    """Return the bar, from 1, of a place of `_iter_details`; 0 for the whole piece."""
+    start = place[0] if isinstance(place, tuple) else place
+    scaled = start is not None and start * (tab.steps_per_quarter or 1) / unit
+    return 0 if start is None else bisect_right(bar_start_steps(tab), scaled)
 
 
 def _playing_marks(bar: Bar) -> tuple[Any, ...]:
     """Return what a bar says of the order of playing; nothing if it says nothing."""
     marks = bar.starts_repeat, max(bar.num_plays, 1), bar.endings, tuple(sorted(bar.signs))
     return marks if marks != (False, 1, (), ()) else ()
+
+
+BAR_WORDS = {
+    **{"time_signature": "time signatures", "tempo_bpm": "tempos", "key": "keys"},
+    **{"stated_onsets": "rhythms by letters", "beat_onsets": "marks of beats"},
+}
+NOT_BY_ITSELF = {
+    *("source", "tuning", "bars", "steps", "events", "steps_per_quarter", "tempo_changes"),
+    *("starts_repeat", "num_plays", "endings", "signs"),
+}
+"""Fields of tabs and bars that are compared in another way, or are no part of the music."""
+
+
+def _iter_fields(owner: Tab | Bar, words: Mapping[str, str], place: Any) -> Iterator[Any]:
+    """Yield what a tab or bar states, each field of it; one without words has its own name."""
+    for name in sorted({each.name for each in fields(owner)} - NOT_BY_ITSELF):
+        value = getattr(owner, name)
+        value = " ".join(value.split()) if isinstance(value, str) else value
+        if value:
+            yield words.get(name, f"the {name}"), place, value
 
 
 def _iter_details(tab: Tab, has_strings: bool, unit: int) -> Iterator[tuple[str, Any, Any]]:
@@ -376,17 +410,14 @@ def _iter_details(tab: Tab, has_strings: bool, unit: int) -> Iterator[tuple[str,
         has_strings: whether strings count; else a note is where its pitch is.
         unit: how many parts of a quarter note places and lengths count, a multiple of the steps.
     """
-    yield "the title", None, " ".join(tab.title.split())
     yield "the tuning", None, tab.tuning.open_pitches
-    track = " ".join(tab.track.split())
-    optional = ("the capo", tab.tuning.capo), ("the tracks' names", track), ("the style", tab.style)
-    yield from ((what, None, value) for what, value in optional if value)
+    yield from _iter_fields(tab, {"title": "the title", "track": "the tracks' names"}, None)
+    if tab.tuning.capo:
+        yield "the capo", None, tab.tuning.capo
     parts = unit // (tab.steps_per_quarter or 1)
     for start, bar in zip(bar_start_steps(tab), with_durations_filled(tab).bars, strict=False):
         where = start * parts
-        for what, value in (("time signatures", bar.time_signature), ("tempos", bar.tempo_bpm)):
-            if value:
-                yield what, where, value
+        yield from _iter_fields(bar, BAR_WORDS, where)
         for step, bpm in bar.tempo_changes:
             yield "tempos", where + step * parts, bpm
         if marks := _playing_marks(bar):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
+from slp_guitar.formats.unread import Omissions
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.tab import (
     MAX_STRINGS,
@@ -52,6 +53,7 @@ class BarHeader:
     num_plays: int = 0
     endings: tuple[int, ...] = ()
     signs: tuple[str, ...] = ()
+    key: str | None = None
     tempo_changes: dict[Fraction, int] = field(default_factory=dict)  # by quarters from its start
 
 
@@ -134,7 +136,7 @@ class TabBuilder:
         tuning: its guitar; None if its notes have no strings.
         bars: the headers of the bars.
         notes: the notes.
-        omissions: by what was left out, how often it was, and the first bar, 0 for the whole piece.
+        omissions: what of it is left out.
         reason_left_out: why no tab is made of it; empty if one is.
     """
 
@@ -142,24 +144,12 @@ class TabBuilder:
     tuning: Tuning | None = None
     bars: list[BarHeader] = field(default_factory=list)
     notes: list[NoteEvent] = field(default_factory=list)
-    omissions: dict[str, tuple[int, int]] = field(default_factory=dict)
+    omissions: Omissions = field(default_factory=Omissions)
     reason_left_out: str = ""
     _starts: list[Fraction] = field(default_factory=list)
     _num_placed: int = 0
     _notes_by_bar: dict[int, list[NoteEvent]] = field(default_factory=lambda: defaultdict(list))
     _last_by_voice_and_string: dict[tuple[int, int], NoteEvent] = field(default_factory=dict)
-
-    def record_omission(self, what: str, bar_number: int = 0, count: int = 1) -> None:
-        """Count something that is left out.
-
-        Args:
-            what: what, and what is done instead: "grace notes are left out".
-            bar_number: the bar, from 1; 0 for the whole piece.
-            count: how many.
-        """
-        before, first = self.omissions.get(what, (0, bar_number))
-        if count:
-            self.omissions[what] = before + count, first
 
     def bar_number_at(self, onset_quarters: Fraction) -> int:
         """Return the number of the bar, from 1, in which a moment lies."""
@@ -182,7 +172,7 @@ class TabBuilder:
             what = "ties that continue no note are left out"
             # The first alone is looked for: each looks through all bars.
             known = what in self.omissions
-            self.record_omission(what, 0 if known else self.bar_number_at(event.onset_quarters))
+            self.omissions.record(what, 0 if known else self.bar_number_at(event.onset_quarters))
 
     def copy_earlier_bars(self, bar_number: int, bars_back: int, num_bars: int = 1) -> None:
         """Copy the notes of earlier bars into bars that a sign says to play like them.
@@ -200,7 +190,7 @@ class TabBuilder:
         for place in range(bar_number - 1, bar_number - 1 + num_bars):
             source = place - bars_back
             if source < 0 or place >= len(self.bars):
-                self.record_omission("signs to repeat a bar are left out", place + 1)
+                self.omissions.record("signs to repeat a bar are left out", place + 1)
                 continue
             for note in self.notes[self._num_placed :]:
                 bar = bisect_right(self._starts, note.onset_quarters) - 1
@@ -214,15 +204,15 @@ class TabBuilder:
             if len(self.notes) > MAX_NOTES:
                 raise ValueError(f"with its repeated bars it has more than {MAX_NOTES:,} notes")
 
-    def build_tab(self, title: str, source: str) -> tuple[Tab, list[str]]:
-        """The tab, whose notes have no strings if it has no tuning; and what is not in it."""
+    def build_tab(self, title: str, source: str) -> Tab:
+        """The tab, whose notes have no strings if it has no tuning; `omissions` has the rest."""
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         moments = [*starts, *(n.onset_quarters for n in self.notes)]
         moments += [n.onset_quarters + n.duration_quarters for n in self.notes]
         unit = find_common_steps_per_quarter(moments)
         if unit is None:
             unit = FALLBACK_STEPS_PER_QUARTER
-            self.record_omission(f"times are rounded to {unit} steps to a quarter note")
+            self.omissions.record(f"times are rounded to {unit} steps to a quarter note")
         inside = [place for bar in self.bars for place in bar.tempo_changes]
         finer = find_common_steps_per_quarter([Fraction(1, unit), *inside])
         if finer is not None and finer <= max(unit, FALLBACK_STEPS_PER_QUARTER):
@@ -237,9 +227,14 @@ class TabBuilder:
             onset = min(_to_steps(struck.onset_quarters, unit), steps[-1] - 1)
             number = bisect_right(steps, onset) - 1
             moment = events[number][onset - steps[number]]
+            if self.tuning and not (
+                1 <= struck.note.string <= len(self.tuning.open_pitches) and struck.note.fret >= 0
+            ):
+                self.omissions.record("notes on no fret of their guitar are left out", number + 1)
+                continue
             if _lane_key(struck.note) in moment:
                 what = "notes on a string that is struck already are left out"
-                self.record_omission(what, number + 1)
+                self.omissions.record(what, number + 1)
                 continue
             end = _to_steps(struck.onset_quarters + struck.duration_quarters, unit)
             techniques = tuple(
@@ -268,14 +263,14 @@ class TabBuilder:
                 header.endings,
                 header.signs,
                 tuple(changes.items()),
+                key=header.key,
             )
             for (start, after), header, own, changes in zip(
                 pairwise(steps), self.bars, events, tempos, strict=True
             )
         ]
-        omissions = [_describe_omission(what, *found) for what, found in self.omissions.items()]
         bars = drop_repeated_changes(bars)
-        return Tab(title, tuning, tuple(bars), source, unit, "", self.name), omissions
+        return Tab(title, tuning, tuple(bars), source, unit, "", self.name)
 
     def _round_tempo_changes(self, unit: int) -> list[dict[int, int]]:
         """Return the tempos by the step of the bar at which they begin, for each bar, in order."""
@@ -288,7 +283,7 @@ class TabBuilder:
                 step, tempo = max(round(place * unit), 0), min(max(tempo, 1), 1000)
                 if step != place * unit:
                     what = f"changes of tempo are moved to one of {unit} steps to a quarter note"
-                    self.record_omission(what, number)
+                    self.omissions.record(what, number)
                 if step < bar.length_quarters * unit:
                     rounded[-1][step] = tempo
                 else:
@@ -339,7 +334,11 @@ def check_piece_size(builders: Sequence[TabBuilder], max_notes: int) -> None:
 
 
 def build_tabs(
-    source: str, title: str, builders: Sequence[TabBuilder], max_notes: int | None = None
+    source: str,
+    title: str,
+    builders: Sequence[TabBuilder],
+    max_notes: int | None = None,
+    omissions: Omissions | None = None,
 ) -> tuple[list[Tab], list[ReadProblem]]:
     """Return the tabs of a file, named where there are several; and what is not in them.
 
@@ -348,12 +347,14 @@ def build_tabs(
         title: of the piece.
         builders: what was read, an instrument each.
         max_notes: notes that they may have together; as many as any file if None.
+        omissions: what of the file, and of no instrument alone, is left out.
 
     Raises:
         ValueError: if there is no instrument of which a tab can be made.
     """
     check_piece_size(builders, MAX_NOTES if max_notes is None else max_notes)
-    tabs, problems = [], []
+    tabs = []
+    problems = [ReadProblem(source, 0, each) for each in (omissions or Omissions()).sentences()]
     for number, builder in enumerate(builders, start=1):
         builder.name = " ".join(builder.name.split()) if len(builders) > 1 else ""
         where = f"{builder.name or f'track {number}'}: " if len(builders) > 1 else ""
@@ -362,19 +363,13 @@ def build_tabs(
             reason = f"it has {len(tuning.open_pitches)} strings"
         messages = [f"left out, since {reason}"]
         if not reason:
-            tab, messages = builder.build_tab(" ".join(title.split()), source)
-            tabs.append(tab)
+            tabs.append(builder.build_tab(" ".join(title.split()), source))
+            messages = builder.omissions.sentences()
         problems += [ReadProblem(source, 0, where + message) for message in messages]
     if not tabs:
-        reasons = "; ".join(problem.message for problem in problems[:3])
+        reasons = "; ".join(problem.message for problem in problems[-3:])
         raise ValueError(f"it has no track of 4 to 8 strings with notes ({reasons})")
     return tabs, problems
-
-
-def _describe_omission(what: str, count: int, first_bar: int) -> str:
-    """Return what is left out, how often if more than once, and where first."""
-    where = f" (the first in bar {first_bar})" if first_bar else ""
-    return f"{count} {what}{where}" if count > 1 else what + where
 
 
 def _gap_between(struck: NoteEvent, after: NoteEvent) -> Fraction:

@@ -11,6 +11,8 @@ from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
 
+HIDDEN = -torch.finfo(torch.float16).max  # from here on down a mask's number stands for -inf
+
 
 def is_all_finite(tensor: Tensor) -> bool:
     """Return whether no element is NaN or infinite, without a copy of the tensor."""
@@ -201,10 +203,9 @@ def check_no_left_padding(mask: Tensor | None, position_ids: Tensor | None) -> N
         return
     if mask.device.type != "cpu" or is_traced(mask) or mask.dim() < 2 or not mask.numel():
         return
-    hidden = -torch.finfo(torch.float16).max  # from here on, whatever stands for -inf
-    if not (mask[..., 0] <= hidden).all(dim=-1).any():  # one column tells nearly all others apart
+    if not (mask[..., 0] <= HIDDEN).all(dim=-1).any():  # one column tells nearly all others apart
         return
-    columns = (mask <= hidden).all(dim=-2)
+    columns = (mask <= HIDDEN).all(dim=-2)
     if (columns[..., 0] & ~columns.all(dim=-1)).any():  # a text that is padding alone has no words
         raise ValueError(
             "The mask hides the first tokens from all others, as padding on the left does, but "

@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ from typing import BinaryIO
 
 WINDOWS_RETRIES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to rename
 _READER_SECONDS = 3.0  # how long a pipe is waited for that nobody reads from
+RANDOM_NAME = re.compile(r"\.[0-9a-f]{16}\.writing")
+ABANDONED_S = 60.0  # a file without a lock that is older is nobody's
+SWEPT: set[Path] = set()  # folders in which this process has looked for such files
 LEFTOVER = re.compile(r"(\..+)?\.writing|\.preparing")  # of killed processes; older names, too
 STREAM_NAME = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/(self|\d+)/fd/\d+")
 # What a file system answers that cannot flush a folder, or a folder that may not be listed.
@@ -110,6 +114,35 @@ def remove_unfinished_files(folder: Path) -> None:
                 remove_path(path)
 
 
+def remove_abandoned_files(folder: Path) -> None:
+    """Remove files of killed processes from a folder that several may write to at once.
+
+    Who writes one holds a lock on it, which ends with the process; on Windows a file that is open
+    cannot be removed. One that was made just now may have no lock yet.
+    """
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if not RANDOM_NAME.fullmatch(path.name) or path.is_symlink() or not path.is_file():
+                continue
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > ABANDONED_S:
+                    with path.open("rb") as file:
+                        lock_file(file)
+                    path.unlink()
+
+
+def lock_file(file: BinaryIO) -> None:
+    """Lock a file that is open, as long as it is; Windows does so by itself.
+
+    Raises:
+        OSError: if another process has it locked, or the file system has no locks.
+    """
+    if os.name != "nt":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def remove_path(path: Path) -> None:
     """Remove a file, a link (not what it names), or a folder with all that is in it, if it can."""
     with suppress(OSError):
@@ -117,6 +150,17 @@ def remove_path(path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse a pipe, a socket, a device or a folder: some could be waited for without an end.
+
+    Raises:
+        ValueError: if it is one; what is not there at all is left to whoever opens it.
+    """
+    with suppress(OSError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ValueError(f"{path} cannot be read: it is no file.")
 
 
 def check_is_no_link(path: Path) -> None:
@@ -174,8 +218,13 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
                     shutil.copyfileobj(unfinished, stream)
             return
         temp = path.with_name(random_name())
+        if path.parent not in SWEPT:
+            SWEPT.add(path.parent)
+            remove_abandoned_files(path.parent)
         try:
             with open_new_file(temp) as file:
+                with suppress(OSError):
+                    lock_file(file)
                 yield file
                 file.flush()
                 os.fsync(file.fileno())

@@ -6,12 +6,11 @@ refused.
 """
 
 import json
-import stat
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import error_message, write_file
+from slp_transformer._internal.atomic_write import check_is_file, error_message, write_file
 from slp_transformer._internal.bounds import MAX_JSON_BYTES
 from slp_transformer._internal.extras import import_extra
 
@@ -47,10 +46,8 @@ def read_bounded(path: Path) -> bytes:
         ValueError: if it cannot be read, or is too large.
     """
     try:
-        info = path.stat()
-        if not stat.S_ISREG(info.st_mode):  # a pipe would have no end
-            raise ValueError(f"{path} cannot be read: it is no file.")
-        if info.st_size > MAX_JSON_BYTES:
+        check_is_file(path)
+        if path.stat().st_size > MAX_JSON_BYTES:
             raise ValueError(
                 f"{path} is too large: it should have at most {MAX_JSON_BYTES:,} bytes."
             )

@@ -103,8 +103,7 @@ class Plugin:
         checks: modules that add to `slp_transformer.check.CHECKS`.
         check_flags: flags of `python -m slp_transformer.check FILE`, by name.
         presets: a package whose folder `presets` has .toml files for `train --config`.
-        models: of models that belong to no task, what a run of one is for, by the class's name:
-            "holds ..., {run} ..." after the folder's name.
+        models: trained models by name, each a run's folder in a package, as "package:folder".
     """
 
     tasks: Mapping[str, TaskEntry] = field(default_factory=dict)

@@ -7,7 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import apply_umask, error_message, fsync_path
+from slp_transformer._internal.atomic_write import (
+    apply_umask,
+    check_is_file,
+    error_message,
+    fsync_path,
+)
 from slp_transformer._internal.extras import import_extra
 
 
@@ -23,6 +28,7 @@ def open_tensors(path: Path) -> Iterator[Any]:
     Raises:
         ValueError: if it cannot be read.
     """
+    check_is_file(path)
     try:
         with import_extra("safetensors", "Weights").safe_open(path, framework="pt") as file:
             yield file

@@ -1,4 +1,4 @@
-"""The weight matrices of every layer, and checks of sizes.
+"""The weight matrices of every layer.
 
 Weights are in the book's orientation, rows for inputs and columns for outputs, so that `x @ W`
 reads as the book reads.

@@ -140,7 +140,7 @@ def parse_file(path: str, data: bytes) -> StudentFile:
     return file
 
 
-def run_definitions(file: StudentFile) -> dict[str, Callable[..., Any]]:
+def load_checked_functions(file: StudentFile) -> dict[str, Callable[..., Any]]:
     """Return the functions of a file by the names of their checks.
 
     Imports, definitions and constants are run, and no other line. A function may be called as its
@@ -170,7 +170,7 @@ def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
     Raises:
         ValueError: if the file cannot be read, is no Python, or fails while it defines things.
     """
-    return run_definitions(parse_file(str(path), read_regular_file(path, str(path))))
+    return load_checked_functions(parse_file(str(path), read_regular_file(path, str(path))))
 
 
 def read_regular_file(path: Path, name: str) -> bytes:

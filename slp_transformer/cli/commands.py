@@ -20,7 +20,7 @@ COMMANDS: dict[str, Command] = merge_entries(
             TEXT_EXTRA,
         ),
         "translate": Command(
-            f"{HERE}.translate_options:TranslateOptions",
+            f"{HERE}.translate:TranslateOptions",
             f"{HERE}.translate:execute",
             ('translate runs/pairs "A sentence."', "translate with a model trained on pairs"),
             TEXT_EXTRA,
@@ -32,19 +32,19 @@ COMMANDS: dict[str, Command] = merge_entries(
             TEXT_EXTRA,
         ),
         "info": Command(
-            f"{HERE}.info_options:InfoOptions",
+            f"{HERE}.info:InfoOptions",
             f"{HERE}.info:execute",
             ("info runs/mine", "its model, tokenizer and progress"),
             TEXT_EXTRA,
         ),
         "export": Command(
-            f"{HERE}.export_options:ExportOptions",
+            f"{HERE}.export:ExportOptions",
             f"{HERE}.export:execute",
             ("export runs/mine exported", "as a model that transformers opens"),
             TEXT_EXTRA,
         ),
         "merge": Command(
-            f"{HERE}.merge_options:MergeOptions",
+            f"{HERE}.merge:MergeOptions",
             f"{HERE}.merge:execute",
             ("merge runs/lora --out-dir runs/merged", "a LoRA run with its base"),
             TEXT_EXTRA,

@@ -1,28 +1,23 @@
 """Show a run's model, tokenizer and progress; without a run, this machine and the presets."""
 
 import contextlib
-import dataclasses
 import platform
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 import slp_transformer
+from slp_transformer._internal.plugins import Options
 from slp_transformer.cli.console import PROGRAM, format_command, print_result
-from slp_transformer.cli.info_options import InfoOptions
+from slp_transformer.cli.run_options import check_run
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import data_dir, list_corpora
-from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.modern.config import ModernConfig
-from slp_transformer.modern.pretrained import build_on_meta, read_published
 from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import TOKENS, format_table, to_json
 from slp_transformer.tasks.config_files import PRESETS
-from slp_transformer.tasks.saved_runs import find_config, find_task
-from slp_transformer.training.devices import available_devices
+from slp_transformer.tasks.data_settings import Positional
+from slp_transformer.tasks.saved_runs import find_config, find_task, resolve_run
 from slp_transformer.training.run_folder import (
     MANIFEST_FILE,
     TrainerState,
@@ -36,6 +31,39 @@ from slp_transformer.training.run_folder import (
     verify_checkpoint_checksums,
     with_retries_if_run_changes,
 )
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class InfoOptions(Options):
+    """Show a run's model, tokenizer and progress; without a run, this machine and the presets.
+
+    Attributes:
+        run: the folder of a run, or of a published model.
+        verify: compare the run's checkpoints and corpus with their checksums.
+        json: print JSON.
+    """
+
+    run: Positional[Path | None] = None
+    verify: bool = False
+    json: bool = False
+
+    def __post_init__(self) -> None:
+        """Find a model that is given by its name."""
+        object.__setattr__(self, "run", self.run and resolve_run(self.run))
+
+    def check(self) -> None:
+        """Refuse a folder without a run, or a request to verify nothing.
+
+        Raises:
+            ValueError: naming it.
+        """
+        if self.verify and (self.run is None or is_pretrained_folder(self.run)):
+            raise ValueError("--verify needs a run: only runs have checksums.")
+        if self.run is not None:
+            check_run(self.run)
 
 
 def execute(options: InfoOptions) -> None:
@@ -71,6 +99,10 @@ def format_value(value: Any) -> str:
 
 def collect_machine_info() -> dict[str, Any]:
     """Return versions, devices, corpora and presets."""
+    import torch
+
+    from slp_transformer.training.devices import available_devices
+
     folder = {}
     with contextlib.suppress(ImportError):  # without pooch there are no downloads
         folder["folder"] = str(data_dir())
@@ -98,6 +130,9 @@ def collect_run_info(folder: Path) -> dict[str, Any]:
     Raises:
         ValueError: if there is no complete checkpoint in it.
     """
+    from slp_transformer.modern.pretrained import build_on_meta
+    from slp_transformer.scaling_laws import count_parameters
+
     task = find_task(folder)
     if is_pretrained_folder(folder):
         return collect_published_info(folder)
@@ -112,7 +147,7 @@ def collect_run_info(folder: Path) -> dict[str, Any]:
         about["parameters"] = {"total": count_weights(build_on_meta(spec.config))}
     elif isinstance(spec.config, TransformerConfig):
         count = count_parameters(spec.config, encoder_decoder=spec.model == "EncoderDecoder")
-        about["parameters"] = dataclasses.asdict(count) | {"total": count.total}
+        about["parameters"] = asdict(count) | {"total": count.total}
     if base is not None:
         about["lora"] = {"rank": base.rank, "base": base.checkpoint}
     if tokenizer is not None:
@@ -133,6 +168,8 @@ def verify_checksums(folder: Path) -> dict[str, Any]:
     Raises:
         ValueError: naming the first file that has changed since it was written.
     """
+    from slp_transformer.data.token_file import verify_token_folder
+
     folders = [folder] if (folder / MANIFEST_FILE).exists() else find_checkpoints(folder)
     verified = {path.name: verify_checkpoint_checksums(checkpoint_folder(path)) for path in folders}
     if (folder / TOKENS).is_dir():
@@ -148,6 +185,7 @@ def collect_published_info(folder: Path) -> dict[str, Any]:
         ValueError: if it has a part that is not supported.
     """
     from slp_transformer.modern.hf_tokenizer import TOKENIZER_FILE, load_tokenizer
+    from slp_transformer.modern.pretrained import read_published
 
     published = read_published(folder)
     config, model = published.config, published.build_on_meta()
@@ -162,7 +200,7 @@ def collect_published_info(folder: Path) -> dict[str, Any]:
     return about
 
 
-def count_weights(model: nn.Module) -> int:
+def count_weights(model: "nn.Module") -> int:
     """Return how many numbers a model learns."""
     return sum(W.numel() for W in model.parameters())
 

@@ -16,7 +16,7 @@ from slp_transformer.cli.parsing import parse_flags
 from slp_transformer.tasks.base import Task
 from slp_transformer.tasks.data_settings import NoFlags
 from slp_transformer.tasks.registry import TASKS, load_task
-from slp_transformer.tasks.saved_runs import find_task
+from slp_transformer.tasks.saved_runs import find_task, resolve_run
 
 
 def parse_run_flags(
@@ -46,7 +46,7 @@ def parse_run_flags(
     run = find_run_argument(args, flags)
     if run is None or ({*HELP} & {*args} and not Path(run).is_dir()):
         return parse_flags(options_class[NoFlags], name, args)
-    task = find_task(Path(run))
+    task = find_task(resolve_run(Path(run)))
     check_task_flags(task.name, own(task), options_class[NoFlags], name)
     kept = {*general, *collect_flag_types(own(task))}
     for other in others:

@@ -9,7 +9,7 @@ from slp_transformer._internal.plugins import Options
 from slp_transformer._internal.sampling_table import LENGTH_PENALTY, NUM_BEAMS, NUM_WRITTEN
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.data_settings import Positional
-from slp_transformer.tasks.saved_runs import find_task
+from slp_transformer.tasks.saved_runs import find_task, resolve_run
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
     load_run_state,
@@ -28,7 +28,7 @@ class RunOptions(Options):
     """A trained model, and where it is to compute.
 
     Attributes:
-        run: the folder of a run, or of a published model.
+        run: the folder of a run, or of a published model; or guitar, a small model of guitar tab.
         checkpoint: the one with the lowest validation loss, the last one, or the average of the
             last ones that were kept (--keep-last).
         device: cuda, mps or cpu; the first of them that is there if None.
@@ -37,6 +37,10 @@ class RunOptions(Options):
     run: Positional[Path]
     checkpoint: CheckpointChoice = "best"
     device: str | None = None
+
+    def __post_init__(self) -> None:
+        """Find a model that is given by its name."""
+        object.__setattr__(self, "run", resolve_run(self.run))
 
     def check(self) -> None:
         """Refuse numbers that no model can use, a file that cannot be written, and no run.

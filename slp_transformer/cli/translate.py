@@ -3,20 +3,80 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.cli.console import print_status, print_text
-from slp_transformer.cli.translate_options import TranslateOptions
-from slp_transformer.data.pair_corpus import read_lines
+from slp_transformer.cli.run_options import RunOptions, check_run
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
 from slp_transformer.data.text_files import iter_stdin_lines
-from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Translation, Translator
-from slp_transformer.plotting.attention_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
+from slp_transformer.tasks.data_settings import Positional
 from slp_transformer.tasks.pairs import make_translator
 from slp_transformer.tasks.saved_runs import load_run
+
+if TYPE_CHECKING:
+    from slp_transformer.generation.translation import Translation, Translator
+
+
+@dataclass(frozen=True)
+class TranslateOptions(RunOptions):
+    """Translate sentences with a model trained on pairs.
+
+    Examples:
+      slp-transformer translate runs/en-de "A man rides a bicycle."
+      slp-transformer translate runs/en-de --input captions.en --output captions.de
+      cat captions.en | slp-transformer translate runs/en-de > captions.de
+      slp-transformer translate runs/en-de "A man rides." --attention heads.html
+      slp-transformer translate runs/en-de                     reads sentences, a line each
+
+    Each line is a sentence, and an empty line is translated by an empty line.
+
+    Attributes:
+        sentences: what to translate.
+        input: a file with a sentence in each line.
+        output: a file to write to.
+        num_beams: beam width; 1 takes the most probable token at each step.
+        length_penalty: the power of its length that a log probability is divided by.
+        n_best: translations of each sentence.
+        scores: print each translation's log probability per token before it.
+        json: print each sentence's translations as JSON.
+        attention: draw the attention of every layer and head for one sentence, as .html or .svg.
+    """
+
+    sentences: Positional[tuple[str, ...]] = ()
+    input: Path | None = None
+    output: Path | None = None
+    num_beams: int = 4
+    length_penalty: float = 1.0
+    n_best: int = 1
+    scores: bool = False
+    json: bool = False
+    attention: Path | None = None
+
+    def check(self) -> None:
+        """Refuse impossible values, and a folder without a trained model.
+
+        Raises:
+            ValueError: naming the flag, or the folder.
+        """
+        super().check()
+        check_run(self.run, self.checkpoint, trained=True)
+        if self.n_best > self.num_beams:
+            raise ValueError(
+                f"{self.num_beams} beams find at most as many translations, and not the "
+                f"{self.n_best} of --n-best: give --num-beams {self.n_best}."
+            )
+        if self.attention is None:
+            return
+        if len(self.sentences) != 1 or self.input or not self.sentences[0].strip():
+            raise ValueError("--attention draws one sentence: give it as the only SENTENCE.")
+        if self.attention.suffix.lower() not in (".html", ".svg"):
+            raise ValueError(
+                f"Attention is drawn as .html or .svg, and {self.attention.name} is neither."
+            )
 
 
 def execute(options: TranslateOptions) -> None:
@@ -25,6 +85,9 @@ def execute(options: TranslateOptions) -> None:
     Raises:
         ValueError: if there is no such run or file, or a sentence is too long.
     """
+    from slp_transformer.data.pair_corpus import read_lines
+    from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE
+
     lines = [] if options.input is None else read_lines(options.input)
     sentences = [*options.sentences, *lines]
     translator = make_translator(load_run(options.run, options.checkpoint, options.device))
@@ -48,7 +111,7 @@ def execute(options: TranslateOptions) -> None:
         save_attention_figure(translator, sentences[0], found[0][0], options.attention)
 
 
-def iter_stdin_sentences(translator: Translator) -> Iterator[list[str]]:
+def iter_stdin_sentences(translator: "Translator") -> Iterator[list[str]]:
     """Yield the lines of standard input as they come, each alone.
 
     Raises:
@@ -73,7 +136,9 @@ def open_output(options: TranslateOptions) -> Iterator[Callable[[str], Any]]:
     print_status(f"Written to {options.output}.")
 
 
-def format_translations(sentence: str, found: list[Translation], options: TranslateOptions) -> str:
+def format_translations(
+    sentence: str, found: "list[Translation]", options: TranslateOptions
+) -> str:
     """Return the translations of a sentence: one a line, with scores if asked for."""
     best = found[: options.n_best]
     if options.json:
@@ -84,9 +149,11 @@ def format_translations(sentence: str, found: list[Translation], options: Transl
 
 
 def save_attention_figure(
-    translator: Translator, sentence: str, best: Translation, path: Path
+    translator: "Translator", sentence: str, best: "Translation", path: Path
 ) -> None:
     """Draw where each layer and head looked while it translated a sentence."""
+    from slp_transformer.plotting.attention_maps import translation_attention_figure
+
     tokenizer, source = translator.tokenizer, translator.encode_source(sentence)
     target = [tokenizer.begin_id, *best.ids]
     words = ids_to_tokens(tokenizer.source, source), ids_to_tokens(tokenizer.target, target)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from slp_transformer.data.text_files import (
         CORPORA,
         fetch_corpus,
-        find_text_files,
         iter_documents,
         list_corpora,
         load_moby_dick,
+        resolve_text_source,
     )
     from slp_transformer.data.text_tokenizer import TextTokenizer, train_tokenizer
 
@@ -36,7 +36,7 @@ __all__ = [
     "TextTokenizer",
     "list_corpora",
     "fetch_corpus",
-    "find_text_files",
+    "resolve_text_source",
     "load_moby_dick",
     "make_number_pairs",
     "prepare_corpus",

@@ -24,7 +24,12 @@ from slp_transformer._internal.atomic_write import (
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.data.text_files import find_text_files, is_stream, iter_file_text, save_stdin
+from slp_transformer.data.text_files import (
+    is_stream,
+    iter_file_text,
+    resolve_text_source,
+    save_stdin,
+)
 from slp_transformer.data.text_tokenizer import (
     TextTokenizer,
     TokenType,
@@ -91,7 +96,7 @@ def prepare_corpus(
         raise ValueError(f"val_split must be a share from 0 to less than 1, not {val_split!r}.")
     if tokenizer is None:
         check_vocab_size(token_type, vocab_size)
-    texts = [] if is_stream(source) else find_text_files(source)
+    texts = [] if is_stream(source) else resolve_text_source(source)
     with temporary_working_dir(None if output_dir is None else Path(output_dir)) as work:
         if not texts:
             texts = [save_stdin(work / "standard-input.txt", source)]

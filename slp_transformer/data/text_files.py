@@ -170,8 +170,8 @@ def root_cause_message(error: BaseException) -> str:
 # --- Where the text is -------------------------------------------------------------------------
 
 
-def find_text_files(source: str | Path) -> list[Path]:
-    """Return the files of a source, each a document.
+def resolve_text_source(source: str | Path) -> list[Path]:
+    """Return the files of a source, each a document; a corpus that is not here yet is fetched.
 
     Args:
         source: a corpus's name, a file, or a folder, which is searched for .txt files with all its
@@ -274,7 +274,7 @@ def iter_documents(source: str | Path) -> Iterator[str]:
     """Yield the documents of a source, each as a whole.
 
     Args:
-        source: what `find_text_files` takes, or "-" for standard input, which is one document.
+        source: what `resolve_text_source` takes, or "-" for standard input, which is one document.
 
     Raises:
         ValueError: if there is no such source or no text in it, or it is not UTF-8.
@@ -295,7 +295,7 @@ def iter_document_pieces(source: str | Path) -> Iterator[Iterator[str]]:
     if source == STANDARD_INPUT:
         yield iter_stdin_text()
         return
-    for path in find_text_files(source):
+    for path in resolve_text_source(source):
         yield iter_file_text(path)
 
 

@@ -37,7 +37,7 @@ def length_normalized_score(log_probability: float, length: int, alpha: float = 
     return log_probability / length**alpha
 
 
-class Beam:
+class BeamSearchState:
     """The hypotheses of one prompt: those that grow, and those that are complete.
 
     Source: the beam search algorithm of the translation chapter.
@@ -148,7 +148,9 @@ def beam_search(
     Raises:
         ValueError: if no word can follow, since the logits are not numbers.
     """
-    beams = [Beam(*one, width, alpha, stop) for one in zip(prompts, max_lengths, strict=True)]
+    beams = [
+        BeamSearchState(*one, width, alpha, stop) for one in zip(prompts, max_lengths, strict=True)
+    ]
     growing = [beam for beam in beams if beam.can_grow]
     while growing:
         # Prompts differ in length: beams behind the others go on alone until they are level.

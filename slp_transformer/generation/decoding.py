@@ -16,7 +16,7 @@ from slp_transformer._internal.sampling_table import find_greedy_option, validat
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
 from slp_transformer.generation.generate_arguments import (
-    check_beam_options,
+    check_decoding_options,
     check_draft_model,
     check_generator,
     check_sources,
@@ -146,7 +146,7 @@ def generate(
             **others,
         }
     )
-    check_beam_options(num_beams, length_penalty, max_new_tokens, sampling, on_token)
+    check_decoding_options(num_beams, length_penalty, max_new_tokens, sampling, on_token)
     check_generator(device, len(texts), generator)
     if draft_model is not None:
         check_draft_model(model, draft_model, len(texts), num_beams, num_draft_tokens)

@@ -8,6 +8,7 @@ import torch
 
 from slp_transformer._internal.argument_checks import check_ids
 from slp_transformer._internal.config_checks import check_positive_sizes, check_ranges, is_integer
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.sampling_table import LENGTH_PENALTY, NUM_BEAMS
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
@@ -20,7 +21,7 @@ def parse_prompt(model: Model, prompt: TokenIds) -> list[int]:
 
     Raises:
         ValueError: if it has no ids, leaves no room in the window, or has an id outside the
-            vocabulary.
+            vocabulary, or padding.
     """
     if isinstance(prompt, str):
         raise ValueError(
@@ -36,12 +37,32 @@ def parse_prompt(model: Model, prompt: TokenIds) -> list[int]:
     if len(ids) == 0:
         raise ValueError("The prompt is empty: give at least one token to go on from.")
     check_ids(ids, model.config.vocab_size)
+    check_no_padding(ids, model.config)
     if len(ids) >= window:
         raise ValueError(
             f"The prompt has {len(ids)} tokens and the model's window {window}, so that there is "
             "no room for a new one: give the end of the prompt only."
         )
     return ids.tolist()
+
+
+def check_no_padding(ids: Tensor, config: Any) -> None:
+    """Refuse ids that are filled up with the model's padding, which would be read as text.
+
+    Where padding is also the token that begins or ends a text, it is text.
+
+    Raises:
+        ValueError: saying how to write them.
+    """
+    pad_id = getattr(config, "pad_id", None)
+    if pad_id is None or pad_id in (config.begin_id, *config.end_ids):
+        return
+    if pad_id in (ids[0], ids[-1]):
+        raise ValueError(
+            f"A prompt is filled up with padding (id {pad_id}), which would be read as text: "
+            "prompts of different lengths need none, so give a list of ids for each."
+            + see("padding")
+        )
 
 
 def parse_stop_ids(stop: int | Collection[int]) -> set[int]:
@@ -75,7 +96,7 @@ def check_sources(model: Model, num_prompts: int, sources: Sequence[Any] | Tenso
         raise ValueError("A source is empty: give at least one token to each.")
 
 
-def check_beam_options(
+def check_decoding_options(
     num_beams: int | None,
     length_penalty: float,
     max_new_tokens: int | None,

@@ -46,7 +46,7 @@ class HarnessModel:
             requests: with `args` (context, continuation).
 
         Raises:
-            ValueError: if a continuation is longer than the window.
+            ValueError: if a continuation is empty, or longer than the window.
         """
         scores = score_continuations(self.model, [self.encode_pair(*r.args) for r in requests])
         return [(one.log_probability, one.is_greedy) for one in scores]
@@ -107,7 +107,11 @@ class HarnessModel:
         """Return the ids of a context and its continuation, encoded as one text.
 
         Spaces at the end of the context belong to the continuation, since tokens begin with them.
-        What does not fit the window is cut off at the front.
+        Where a token of that text is a part of both, each is encoded alone: else what lies in that
+        token would not be scored. What does not fit the window is cut off at the front.
+
+        Raises:
+            ValueError: if the continuation has no tokens, whose probability would be 1.
         """
         kept = context.rstrip()
         continuation = context[len(kept) :] + continuation
@@ -115,8 +119,14 @@ class HarnessModel:
         if not kept:
             prompt, rest = [self.begin_id], encode(continuation)
         else:
-            whole, length = encode(kept + continuation), len(encode(kept))
-            prompt, rest = whole[:length], whole[length:]
+            whole, prompt = encode(kept + continuation), encode(kept)
+            rest = whole[len(prompt) :]
+            if whole[: len(prompt)] != prompt or not rest:
+                rest = encode(continuation)
+        if not rest:
+            raise ValueError(
+                f"The continuation of {context[-40:]!r} is empty: there is no token to score."
+            )
         return prompt[max(0, len(prompt) + len(rest) - window - 1) :], rest
 
     def rolling_windows(self, ids: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:

@@ -8,6 +8,7 @@ rows, or a batch that shrinks, is recorded anew.
 """
 
 import math
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -16,34 +17,44 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.eval_mode import has_no_hooks
+from slp_transformer._internal.head_matrices import HeadMatrices
 from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache, LayerCache
 from slp_transformer.language_model import TransformerLM
-from slp_transformer.multi_head import BaseAttention
 
 MIN_NEW_TOKENS = 64  # below, recording is not made up for
 MIN_ROWS = 256  # of keys that a recording reads: doubled whenever the text has grown past them
+RECORDING = threading.Lock()  # while one thread records, no other may begin to
 WARM_UP = 2  # passes before the recording, in which libraries set aside what they need
 
 
 def record(compute: Callable[[], None], device: torch.device) -> Callable[[], None]:
     """Record the kernels of a computation; what is returned replays them on the same places."""
-    with torch.cuda.device(device):
+    with RECORDING, torch.cuda.device(device):
         return _record_here(compute)
 
 
 def _record_here(compute: Callable[[], None]) -> Callable[[], None]:
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
+    current, side = torch.cuda.current_stream(), torch.cuda.Stream()
+    side.wait_stream(current)
     with torch.cuda.stream(side):
         for _ in range(WARM_UP):
             compute()
-    torch.cuda.current_stream().wait_stream(side)
+    current.wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    # Another thread may use the GPU meanwhile, as a notebook's server does.
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        compute()
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    before = generator.clone_state()
+    try:
+        # Another thread may use the GPU meanwhile, as a notebook's server does. Without a stream
+        # PyTorch captures on one of the device that was the first to record.
+        with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
+            compute()
+    except BaseException:
+        # PyTorch leaves both as they are in a capture, where no number can be drawn outside of one.
+        torch.cuda.set_stream(current)
+        generator.graphsafe_set_state(before)
+        raise
     return graph.replay
 
 
@@ -162,7 +173,7 @@ def can_be_recorded(model: nn.Module) -> bool:
 
     Attention within a window counts back from the last row that it is given.
     """
-    layers = [part for part in model.modules() if isinstance(part, BaseAttention)]
+    layers = [part for part in model.modules() if isinstance(part, HeadMatrices)]
     return (
         isinstance(model, TransformerLM)
         and all(map(has_no_hooks, model.modules()))

@@ -8,6 +8,7 @@ import torch
 
 from slp_transformer._internal.argument_checks import check_ids
 from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.generation.generate_arguments import check_no_padding
 from slp_transformer.generation.session import TokenIds, inference_context, model_device, pad_right
 from slp_transformer.language_model import TransformerLM
 
@@ -92,7 +93,7 @@ def _parse_ids(model: TransformerLM, ids: Any) -> Int[Tensor, "N"]:
     """Return ids as a tensor on the CPU.
 
     Raises:
-        ValueError: if they are text, no sequence, or outside the vocabulary.
+        ValueError: if they are text, no sequence, outside the vocabulary, or padded.
     """
     if isinstance(ids, str):
         raise ValueError("Prompts and continuations are token ids: encode the text first.")
@@ -101,6 +102,7 @@ def _parse_ids(model: TransformerLM, ids: Any) -> Int[Tensor, "N"]:
         raise ValueError("A prompt and a continuation are each one sequence of ids.")
     if len(found):
         check_ids(found, model.config.vocab_size)
+        check_no_padding(found, model.config)
     return found.long()
 
 

@@ -34,7 +34,8 @@ class StopText:
         unsure = self._pending + piece
         at = {string: unsure.find(string) for string in self.strings if string in unsure}
         if at:
-            self.found = min(at, key=lambda string: at[string])
+            # As letter by letter: the one that is whole first, or of several the longest.
+            self.found = min(at, key=lambda string: (at[string] + len(string), at[string]))
             sure, self._pending = unsure[: at[self.found]], ""
         else:
             kept = max(self._overlap_length(unsure, string) for string in self.strings or ("",))

@@ -10,11 +10,11 @@ transpose of the book's. Its W_QK, written W_Qᵀ W_K, is the same matrix as her
 W_O W_V, is the transpose of the one here.
 """
 
+from slp_transformer._internal.head_matrices import HeadMatrices
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.multi_head import BaseAttention
 
 
-def qk_circuit(mha: BaseAttention, c: int) -> Float[Tensor, "d d"]:
+def qk_circuit(mha: HeadMatrices, c: int) -> Float[Tensor, "d d"]:
     """Return head c's W^{Qc} (W^{Kc})ᵀ: rows ask, columns are looked at; not divided by √d_k.
 
     Args:
@@ -25,7 +25,7 @@ def qk_circuit(mha: BaseAttention, c: int) -> Float[Tensor, "d d"]:
     return head.W_Q @ head.W_K.T
 
 
-def ov_circuit(mha: BaseAttention, c: int) -> Float[Tensor, "d d"]:
+def ov_circuit(mha: HeadMatrices, c: int) -> Float[Tensor, "d d"]:
     """Return head c's W^{Vc} W^{Oc}: rows are read, columns written.
 
     Args:

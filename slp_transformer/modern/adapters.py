@@ -30,12 +30,13 @@ from slp_transformer.modern.published_folders import ADAPTER_CONFIG_FILE, is_pre
 
 ADAPTER_FILE = "adapter_model.safetensors"
 PREFIX = "base_model.model."
-ONLY_HERE = {  # settings of peft, and the value that can be loaded; False stands for anything empty
-    **dict.fromkeys(("use_rslora", "use_dora", "use_qalora", "lora_bias"), False),
-    **dict.fromkeys(("modules_to_save", "rank_pattern", "alpha_pattern"), False),
-    **dict.fromkeys(("layer_replication", "trainable_token_indices", "target_parameters"), False),
-    "bias": "none",
-    "peft_type": "LORA",
+# Settings of peft that change nothing here: of training, of names, or of which modules have A and
+# B, which the file itself says. Every other one that is not read is refused unless it is empty.
+WITHOUT_EFFECT = {
+    *("task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision"),
+    *("inference_mode", "lora_dropout", "fan_in_fan_out", "target_modules", "exclude_modules"),
+    *("layers_to_transform", "layers_pattern", "megatron_core", "qalora_group_size"),
+    *("runtime_config", "ensure_weight_tying", "loftq_config"),
 }
 
 
@@ -135,10 +136,12 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
     if not isinstance(content, dict):
         raise ValueError(f"{path} must be a JSON object.")
     settings = HFConfigReader(content, str(path))
-    settings.check_usual_values(**ONLY_HERE)
+    settings.check_usual_values(bias="none", peft_type="LORA")
+    read = {"r", "lora_alpha", "init_lora_weights", "bias", "peft_type"}
+    settings.check_usual_values(**dict.fromkeys(content.keys() - read - WITHOUT_EFFECT, False))
     rank = settings.get("r", int)
     scale = settings.get("lora_alpha", float) / rank
-    if isinstance(start := content.get("init_lora_weights"), str) and start != "gaussian":
+    if (start := content.get("init_lora_weights")) not in (None, True, False, "gaussian"):
         settings.refuse("init_lora_weights", start, "its base is not the published model")
     pairs = _read_lora_matrices(file)
     all_places = find_adapter_places(model, pairs)

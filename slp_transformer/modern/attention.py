@@ -12,15 +12,18 @@ from slp_transformer._internal.explained_refusals import (
     explain_refusals,
     refuse_unfit_rows,
 )
+from slp_transformer._internal.head_matrices import HeadMatrices
 from slp_transformer._internal.parts import AttentionBias
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.weight_matrices import affine
+from slp_transformer.attention import attend
 from slp_transformer.cache import LayerCache
+from slp_transformer.hooks import HookedModule, pass_on
 from slp_transformer.modern.config import check_num_kv_heads
 from slp_transformer.modern.rms_norm import RMSNorm
 from slp_transformer.modern.rotary import RotaryPositions, Unrotated
-from slp_transformer.multi_head import BaseAttention, join_heads, split_heads
+from slp_transformer.multi_head import join_heads, split_heads
 
 
 def repeat_kv(
@@ -55,7 +58,7 @@ def add_window_mask(
     return far if mask is None else mask + far
 
 
-class GroupedQueryAttention(BaseAttention):
+class GroupedQueryAttention(HeadMatrices, HookedModule):
     r"""Multi-head attention with four small steps away from the book's, each of them optional.
 
     Heads share keys and values in groups (`repeat_kv`); queries and keys are rotated to where their
@@ -163,7 +166,7 @@ class GroupedQueryAttention(BaseAttention):
                 "cross-attention without rotary."
             )
         start = 0 if cache is None else cache.length
-        Q, K, V = self.project(X, start if position_ids is None else position_ids, H_enc)
+        Q, K, V = self.project(X, H_enc, start if position_ids is None else position_ids)
         if cache is not None:
             K, V = cache.update(K, V)
         if self.window is not None:
@@ -180,8 +183,8 @@ class GroupedQueryAttention(BaseAttention):
     def project(
         self,
         X: Float[Tensor, "*batch N d"],
-        start: int | Int[Tensor, "... N"] = 0,
         H_enc: Float[Tensor, "*batch M d"] | None = None,
+        start: int | Int[Tensor, "... N"] = 0,
     ) -> tuple[
         Float[Tensor, "*batch A N d_k"],
         Float[Tensor, "*batch G new d_k"],
@@ -191,9 +194,9 @@ class GroupedQueryAttention(BaseAttention):
 
         Args:
             X: one row a token.
-            start: position of X's first token, or of each; or rows of `H_enc` that need not be read
-                again.
             H_enc: where keys and values come from; from X too if not given.
+            start: position of X's first token, or of each; or rows of `H_enc` whose keys and values
+                a cache has already.
         """
         if H_enc is None:
             Q, K, V = affine(X, self.W_QKV, self.b_QKV).split(self.widths, dim=-1)
@@ -214,25 +217,15 @@ class GroupedQueryAttention(BaseAttention):
             Q, K = self.rotary(Q, start), self.rotary(K, start)
         return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)
 
-    def _attend(self, Q, K, V, mask, causal, return_weights=False):
+    def _attend(self, Q, K, V, mask, causal, return_weights):
         """Gather each head's values, from the keys and values of its group."""
+        how = (self.dropout if self.training else 0.0, self.hook or pass_on, return_weights)
         alike = mask is None or mask.dim() == 2  # for all heads
         if Q.shape[-2] == 1 and alike and not return_weights and self.hook is None:
-            return self._attend_one_query(Q, K, V, mask), None
+            # A single token, as in decoding: the queries of a group are rows of one attention, all
+            # looking at the same keys, of which none needs to be repeated.
+            rows = Q.squeeze(-2).unflatten(-2, (self.num_kv_heads, -1))
+            gathered, _ = attend(rows, K, V, mask, False, *how)
+            return gathered.flatten(-3, -2).unsqueeze(-2), None
         K, V = repeat_kv(K, self.num_heads), repeat_kv(V, self.num_heads)
-        return super()._attend(Q, K, V, mask, causal, return_weights)
-
-    def _attend_one_query(
-        self,
-        Q: Float[Tensor, "*batch A 1 d_k"],
-        K: Float[Tensor, "*batch G M d_k"],
-        V: Float[Tensor, "*batch G M d_v"],
-        mask: Float[Tensor, "1 #M"] | None = None,
-    ) -> Float[Tensor, "*batch A 1 d_v"]:
-        """Do the same for a single token, as in decoding, and repeat nothing.
-
-        The queries of a group are rows of one attention, all looking at the same keys.
-        """
-        rows = Q.squeeze(-2).unflatten(-2, (self.num_kv_heads, -1))
-        gathered, _ = super()._attend(rows, K, V, mask, False)
-        return gathered.flatten(-3, -2).unsqueeze(-2)
+        return attend(Q, K, V, mask, causal, *how)

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import HIDDEN, check_no_left_padding
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import make_weight_matrix
 from slp_transformer.cache import KVCache
+from slp_transformer.embedding import InputEncoding
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.language_model import make_embedding, make_stack
 
@@ -39,6 +41,7 @@ class ModernEncoder(ShapedModule):
         mask: Float[Tensor, "... #N #T"] | None = None,
         *,
         cache: KVCache | None = None,
+        position_ids: Int[Tensor, "... N"] | None = None,
     ) -> Float[Tensor, "*batch N d"]:
         """Return the stream after the last block; see `TransformerLM.forward`.
 
@@ -46,12 +49,19 @@ class ModernEncoder(ShapedModule):
             ids: token ids, left to right.
             mask: additive mask on top of the causal one.
             cache: what was computed of earlier tokens.
+            position_ids: positions of the tokens where they do not follow one another.
 
         Raises:
-            ValueError: if an id is outside the vocabulary, or the sequence is too long.
+            ValueError: if an id is outside the vocabulary, the sequence is too long, or the mask is
+                that of texts padded on the left, and positions are missing that are counted so.
         """
-        X = self.embedding(ids, start=0 if cache is None else cache.length)
-        return self.stack(X, mask, causal=True, cache=cache)
+        start = 0 if cache is None else cache.length
+        if isinstance(self.embedding, InputEncoding):  # it counts from the left
+            check_no_left_padding(mask, position_ids)
+            X = self.embedding(ids, start=start, position_ids=position_ids)
+            return self.stack(X, mask, causal=True, cache=cache)
+        X = self.embedding(ids, start=start)
+        return self.stack(X, mask, causal=True, cache=cache, position_ids=position_ids)
 
     def forward(
         self,
@@ -59,9 +69,10 @@ class ModernEncoder(ShapedModule):
         mask: Float[Tensor, "... #N #T"] | None = None,
         *,
         cache: KVCache | None = None,
+        position_ids: Int[Tensor, "... N"] | None = None,
     ) -> Float[Tensor, "*batch N d"]:
         """Return what `encode` does."""
-        return self.encode(ids, mask, cache=cache)
+        return self.encode(ids, mask, cache=cache, position_ids=position_ids)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -91,22 +102,38 @@ class ModernClassifier(ModernEncoder):
         ids: Int[Tensor, "*batch N"],
         mask: Float[Tensor, "... #N #T"] | None = None,
         lengths: Int[Tensor, "*batch"] | None = None,
+        *,
+        position_ids: Int[Tensor, "... N"] | None = None,
     ) -> Float[Tensor, "*batch classes"]:
         """Compute a logit for each class.
 
         Args:
             ids: token ids, left to right.
-            mask: additive mask on top of the causal one, for texts padded on the left.
-            lengths: tokens of each text, where texts are padded on the right.
+            mask: additive mask on top of the causal one, for texts that are padded.
+            lengths: tokens of each text, where texts are padded on the right; found by the mask,
+                or without one by the `pad_id` of the configuration, if not given.
+            position_ids: as for `encode`.
 
         Raises:
-            ValueError: if an id is outside the vocabulary, or a sequence is too long.
+            ValueError: as `encode`.
         """
-        H = self.encode(ids, mask)
-        if lengths is None:
-            return H[..., -1, :] @ self.W_classes
-        last = (lengths - 1)[..., None, None].expand(*H.shape[:-2], 1, H.shape[-1])
+        H = self.encode(ids, mask, position_ids=position_ids)
+        last = self._find_last_tokens(ids, mask) if lengths is None else lengths - 1
+        last = last[..., None, None].expand(*H.shape[:-2], 1, H.shape[-1])
         return torch.gather(H, -2, last).squeeze(-2) @ self.W_classes
 
     if TYPE_CHECKING:
         __call__ = forward  # type: ignore[assignment]
+
+    def _find_last_tokens(
+        self, ids: Int[Tensor, "*batch N"], mask: Float[Tensor, "... #N #T"] | None
+    ) -> Int[Tensor, "*batch"]:
+        """Return the place of each text's last token that is no padding."""
+        if mask is None:
+            pad_id = self.config.pad_id
+            is_text = torch.ones_like(ids) if pad_id is None else ids != pad_id
+        else:
+            best = mask.amax(dim=-2)  # over those that look
+            best = best.amax(dim=-2) if best.dim() > ids.dim() else best  # and over the heads
+            is_text = (best > HIDDEN).expand(ids.shape)
+        return (is_text * torch.arange(ids.shape[-1], device=ids.device)).argmax(dim=-1)

@@ -4,7 +4,7 @@ from torch import nn
 
 from slp_transformer._internal.argument_checks import check_positions, check_token_axis
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.block import BlockStack, ResidualBlock
+from slp_transformer.block import BlockStack, ResidualBlock, has_final_norm
 from slp_transformer.cache import KVCache
 from slp_transformer.embedding import InputEncoding, TokenEmbedding
 from slp_transformer.fast import Dropout
@@ -71,7 +71,7 @@ class ModernBlock(ResidualBlock):
 
 
 def make_stack(config: ModernConfig, *, cross_attention: bool = False) -> BlockStack:
-    """Make the blocks, and the final norm of a pre-norm stack."""
+    """Make the blocks, and the norm above them where there is one."""
     rotary = RotaryPositions.from_config(config) if config.positions == "rotary" else None
     blocks = [
         ModernBlock(
@@ -82,7 +82,7 @@ def make_stack(config: ModernConfig, *, cross_attention: bool = False) -> BlockS
         )
         for l in range(config.num_blocks)
     ]
-    stack = BlockStack(blocks, make_norm(config) if config.norm != "post" else None)
+    stack = BlockStack(blocks, make_norm(config) if has_final_norm(config.norm) else None)
     if config.zero_init:
         for sublayer in [sublayer for block in blocks for sublayer in block.sublayers()]:
             nn.init.zeros_(sublayer.matrices[-1])

@@ -21,13 +21,15 @@ def is_pretrained_folder(folder: str | Path) -> bool:
 def map_tensors_to_files(folder: Path) -> dict[str, Path]:
     """Return the file of each tensor by the index of several files; empty if there is one file.
 
+    Where a folder has both, the one file counts, as it does for transformers.
+
     Raises:
         ValueError: if there are no weights, or the index names files elsewhere.
     """
     path = folder / INDEX_FILE
+    if (folder / SINGLE_FILE).exists():
+        return {}
     if not path.exists():
-        if (folder / SINGLE_FILE).exists():
-            return {}
         pickled = sorted(folder.glob("*.bin")) + sorted(folder.glob("*.pt*"))
         why = f": {pickled[0].name} is a pickle, which could run code" if pickled else ""
         raise ValueError(

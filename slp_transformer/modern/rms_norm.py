@@ -42,15 +42,11 @@ class RMSNorm(ShapedModule):
         self.gamma: nn.Parameter = nn.Parameter(ones(model_dim))
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Scale each row of X by its own root mean square.
-
-        Raises:
-            ValueError: if a row is not of size d.
-        """
-        check_row_size(X, self.model_dim)
+        """Scale each row of X by its own root mean square."""
         # Rows of bfloat16 and a gain of float32, as under autocast, have no fused kernel.
         same = X.to(self.gamma.dtype) if X.dtype != self.gamma.dtype else X
         if fast_paths_enabled():  # the same, in one pass over X
             return F.rms_norm(same, (self.model_dim,), self.gamma, self.eps).to(X.dtype)
+        check_row_size(X, self.model_dim)  # rows of one number would broadcast
         mean_square = same.square().mean(dim=-1, keepdim=True)
         return (self.gamma * same / torch.sqrt(mean_square + self.eps)).to(X.dtype)

@@ -14,7 +14,6 @@ from slp_transformer._internal.plugins import (
     Options,
     Plugin,
     TaskEntry,
-    load_plugins,
 )
 from slp_transformer._internal.sampling_table import NUM_WRITTEN
 from slp_transformer.data.dataset import Dataset
@@ -32,7 +31,6 @@ from slp_transformer.tasks.sampling_options import SamplingOptions
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
-    load_model_spec,
     load_tokenizer,
 )
 
@@ -118,7 +116,7 @@ class EvaluateOptions(Generic[EvaluateT]):
         """
         check_ranges(self, RANGES, flags=True)
 
-    def reject_samplings(self, why: str) -> None:
+    def refuse_sampling_flags(self, why: str) -> None:
         """Refuse the flags that say how samples are drawn.
 
         Raises:
@@ -242,10 +240,6 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
         """
         content, path = load_tokenizer(run, which), checkpoint_folder(run, which)
         if content is None:
-            model = load_model_spec(path).model
-            for plugin in load_plugins().values():
-                if model in plugin.models:
-                    raise ValueError(f"{run} {plugin.models[model].format(run=run)}")
             raise ValueError(f"{path} was saved without a tokenizer, so its tokens have no names.")
         try:
             return self.load_tokenizer(content)
@@ -311,7 +305,7 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
             ValueError: naming the first one.
         """
         if options.samples is None:
-            options.reject_samplings("it is for --samples N, which is not given")
+            options.refuse_sampling_flags("it is for --samples N, which is not given")
 
     @abstractmethod
     def evaluate(self, run: LoadedRun, options: EvaluateOptions[EvaluateT]) -> Report:

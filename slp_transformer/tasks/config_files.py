@@ -13,10 +13,10 @@ from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import validate_json
 from slp_transformer._internal.plugins import load_plugins, record_plugin_problem
 from slp_transformer.data.text_files import is_stream
-from slp_transformer.tasks.model_settings import ModelSettings
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.tasks.run_config import (
     NONE,
+    ModelSettings,
     RunConfig,
     Tables,
     replace_values,

@@ -77,7 +77,7 @@ class EvaluatePairs:
         check_ranges(self, {"num_beams": NUM_BEAMS}, flags=True)
 
 
-class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
+class TranslationTask(Task[PairData, NoFlags, EvaluatePairs]):
     """Encoder-decoders that translate."""
 
     name = "pairs"
@@ -226,7 +226,7 @@ class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
         Raises:
             ValueError: naming the first one.
         """
-        options.reject_samplings("a translation ends by itself, and draws nothing")
+        options.refuse_sampling_flags("a translation ends by itself, and draws nothing")
 
     def evaluate(self, run: LoadedRun, options: EvaluateOptions[EvaluatePairs]) -> Report:
         """Measure loss, BLEU and chrF of translations of held-out pairs, or of others.
@@ -284,7 +284,7 @@ def make_translator(run: LoadedRun) -> Any:
     """
     from slp_transformer.generation.translation import Translator
 
-    if not isinstance(run.task, PairTask):
+    if not isinstance(run.task, TranslationTask):
         raise ValueError(
             f"{run.folder} does not translate: it holds a language model (`slp-transformer "
             "generate`)."

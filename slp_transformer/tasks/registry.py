@@ -17,7 +17,7 @@ TASKS: dict[str, TaskEntry] = merge_entries(
             ("train text my-texts --out-dir runs/mine", "a file or a folder of .txt files"),
         ),
         "pairs": TaskEntry(
-            "slp_transformer.tasks.pairs:PairTask",
+            "slp_transformer.tasks.pairs:TranslationTask",
             ("train pairs --out-dir runs/pairs", "pairs of sentences"),
         ),
     },

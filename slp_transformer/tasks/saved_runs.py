@@ -1,17 +1,23 @@
 """A run, or a published model, in its folder. Nothing here needs PyTorch on import."""
 
 from dataclasses import fields, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.docs_sections import see
+from slp_transformer._internal.plugins import load_plugins
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import LoadedRun, Task
 from slp_transformer.tasks.config_files import load_config, read_tables
-from slp_transformer.tasks.model_settings import ModelSettings
-from slp_transformer.tasks.published import PublishedTask
 from slp_transformer.tasks.registry import load_task
-from slp_transformer.tasks.run_config import CONFIG_FILE, TOKENIZER_SETTINGS, RunConfig
+from slp_transformer.tasks.run_config import (
+    CONFIG_FILE,
+    TOKENIZER_SETTINGS,
+    ModelSettings,
+    RunConfig,
+)
+from slp_transformer.tasks.text import PublishedTask
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
@@ -20,6 +26,15 @@ from slp_transformer.training.run_folder import (
 )
 
 PUBLISHED_WINDOW = 512  # tokens of a training window of a published model, if nobody says how many
+
+
+def resolve_run(run: Path) -> Path:
+    """Return a run's folder: as it is or, where there is none, that of a model by its name."""
+    for plugin in load_plugins().values():
+        if not run.exists() and str(run) in plugin.models:
+            package, _, folder = plugin.models[str(run)].partition(":")
+            return Path(str(files(package))) / folder
+    return run
 
 
 def find_task(folder: Path) -> Task[Any, Any, Any]:

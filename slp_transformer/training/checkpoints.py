@@ -21,6 +21,7 @@ complete. The last one is that of the last step, and its evaluations say which i
 """
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -117,7 +118,10 @@ def save_checkpoint(
     target = run / f"step-{step:08d}"
     if target.exists():
         # Saved twice in the same state, it is there already. (JSON has lists where we have tuples.)
-        if read_json(target / "training.json") == json.loads(json.dumps(training)):
+        there = read_json(target / "training.json")
+        if training is not None and isinstance(there, dict):  # wherever it was made
+            there |= {"environment": training.get("environment")}
+        if there == json.loads(json.dumps(training)):
             return target
         # The same step, evaluated since: what is there stays until the new one is.
         target = run / f"{target.name}{EVALUATED_SUFFIX}"
@@ -376,7 +380,7 @@ def load_averaged_weights(model: nn.Module, folders: list[Path]) -> None:
 # --- Resuming ------------------------------------------------------------------------------------
 
 
-def load_last_checkpoint(
+def resume_last_checkpoint(
     out_dir: Path, model: nn.Module, state: TrainerState, *, resume: bool
 ) -> dict[str, Tensor]:
     """Load the last checkpoint of a run into its model and state, if there is one.
@@ -428,6 +432,17 @@ def load_last_checkpoint(
             "another folder."
         ) from None
     saved.check_steps(state.config.steps, out_dir)
+    changed = [
+        f"{name}: {was}, now {now}"
+        for name, was in saved.environment.items()
+        if (now := state.environment.get(name)) != was
+    ]
+    if changed:
+        warnings.warn(
+            f"The run in {out_dir} was begun where other bits are computed ({'; '.join(changed)}), "
+            "so it goes on nearly as it would have, but not bit for bit.",
+            stacklevel=2,
+        )
     groups = split_parameters(model, state.config)
     tensors = load_training_state(folder, groups.in_checkpoint_order(), groups.state_names())
     load_weights(model, folder)  # behind all refusals, which leave the model as it was

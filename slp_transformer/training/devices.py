@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import platform
 import statistics
 import time
 from collections.abc import Iterator
@@ -77,6 +78,19 @@ def cpu_default_device() -> contextlib.AbstractContextManager[object]:
 
 
 # --- Precision -----------------------------------------------------------------------------------
+
+
+def describe_arithmetic() -> dict[str, str]:
+    """Return what the last bits of a CPU's results rest on, beside the program and its data."""
+    processor = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, StopIteration), open("/proc/cpuinfo", "rb") as file:  # Linux
+        named = next(line for line in file if line.startswith(b"model name"))
+        processor = named.partition(b":")[2].decode("utf-8", "replace").strip()
+    return {
+        "threads": str(torch.get_num_threads()),
+        "PyTorch": torch.__version__,
+        "processor": f"{processor}, {torch.backends.cpu.get_cpu_capability()}",
+    }
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:

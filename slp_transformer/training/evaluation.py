@@ -131,7 +131,7 @@ def iter_eval_batches(data: TokenData, N: int | None, batch_size: int) -> Iterat
 
 
 @torch.no_grad()
-def try_one_sequence(
+def check_one_sequence(
     model: nn.Module, data: DataSource, measure: Measure, config: TrainConfig, strategy: Strategy
 ) -> None:
     """Let a model compute one sequence of the validation data, which changes nothing.

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import open_new_file
+from slp_transformer._internal.atomic_write import check_is_file, open_new_file
 from slp_transformer._internal.docs_sections import see
 from slp_transformer.modern.published_folders import find_weight_files, is_pretrained_folder
 from slp_transformer.training.run_folder import (
@@ -90,6 +90,7 @@ def weights_sha256(folder: Path, published: bool = False) -> str:
     """
     total = hashlib.sha256()
     for path in find_weight_files(folder) if published else [folder / WEIGHTS_FILE]:
+        check_is_file(path)
         with path.open("rb") as file:
             while piece := file.read(1 << 20):
                 total.update(piece)

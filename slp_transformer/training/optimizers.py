@@ -36,8 +36,8 @@ class ParameterGroups:
     """A model's parameters, in the order of the optimizer's numbers.
 
     Attributes:
-        own: those that the optimizer takes for itself (`Optimizer.select`).
-        own_state: what it keeps of each of them (`Optimizer.state`).
+        own: those that the optimizer takes for itself (`OptimizerChoice.select`).
+        own_state: what it keeps of each of them (`OptimizerChoice.state`).
         matrices: the other matrices, which AdamW trains with weight decay.
         vectors: biases and norms, which it trains without.
     """
@@ -63,7 +63,7 @@ def select_no_parameters(model: "nn.Module") -> "list[nn.Parameter]":
 
 
 @dataclass(frozen=True)
-class Optimizer:
+class OptimizerChoice:
     """An optimizer that a run can choose.
 
     Attributes:
@@ -139,8 +139,8 @@ def block_matrices(model: "nn.Module") -> "list[nn.Parameter]":
 OPTIMIZERS = Choices(
     "optimizer",
     {
-        "adamw": Optimizer("all weights", make_adamw),
-        "muon": Optimizer(
+        "adamw": OptimizerChoice("all weights", make_adamw),
+        "muon": OptimizerChoice(
             "the matrices inside blocks; AdamW trains everything else",
             make_muon,
             select=block_matrices,

@@ -6,7 +6,7 @@ from slp_transformer._internal.choices import Choices
 
 
 @dataclass(frozen=True)
-class Parallel:
+class ParallelChoice:
     """A way in which processes share a model.
 
     Attributes:
@@ -23,11 +23,11 @@ class Parallel:
 PARALLEL = Choices(
     "parallel",
     {
-        "ddp": Parallel(
+        "ddp": ParallelChoice(
             "each process has the whole model: the least communication, if that fits on a GPU",
             "slp_transformer.training.distributed:DDPStrategy",
         ),
-        "fsdp": Parallel(
+        "fsdp": ParallelChoice(
             "each has its share of every weight, and all of one block at a time",
             "slp_transformer.training.distributed:FSDPStrategy",
             shards_matrices=True,

@@ -134,6 +134,7 @@ class TrainerState:
         data: fingerprints of the training and validation data.
         eval_history: the evaluations so far.
         losses: losses of the steps since the last evaluation.
+        environment: what the last bits of its numbers rest on; empty in runs of version 0.3.
     """
 
     step: int
@@ -141,6 +142,7 @@ class TrainerState:
     data: dict[str, Any]
     eval_history: list[EvalRecord]
     losses: list[float]
+    environment: dict[str, str] = field(default_factory=dict)
 
     def is_eval_due(self, interval: int) -> bool:
         """Return whether to evaluate before the next step."""

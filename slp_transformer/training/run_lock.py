@@ -82,9 +82,14 @@ def run_lock(run_dir: Path) -> Iterator[None]:
             for folder in made:
                 fsync_path(folder.parent)
         except filelock.Timeout:
+            who = gone = ""
+            if isinstance(lock, filelock.SoftFileLock):  # which outlives a process that was killed
+                process, host, *_ = [*path.read_text("utf-8", "replace").split(), "?", "?"]
+                who = f" (process {process} on {host})"
+                gone = f" If it has ended, delete {path}."
             raise ValueError(
-                f"Another process trains in {run_dir}: wait for it, stop it, or choose another "
-                "folder."
+                f"Another process trains in {run_dir}{who}: wait for it, stop it, or choose "
+                f"another folder.{gone}"
             ) from None
         except OSError as error:
             in_the_way = next((p for p in (run_dir, *run_dir.parents) if p.is_file()), None)

@@ -36,7 +36,7 @@ def cosine_schedule(step: int, steps: int, warmup: int, cooldown: int = 0) -> fl
 
 def linear_schedule(step: int, steps: int, warmup: int, cooldown: int = 0) -> float:
     """Return the share of the full rate at a step: a straight warm-up, then straight down to 0."""
-    return trapezoid_height(step, steps, warmup, steps - warmup)
+    return wsd_schedule(step, steps, warmup, steps - warmup)
 
 
 def wsd_schedule(step: int, steps: int, warmup: int, cooldown: int) -> float:
@@ -44,7 +44,7 @@ def wsd_schedule(step: int, steps: int, warmup: int, cooldown: int) -> float:
 
     Source: Hu et al. 2024 (arXiv 2404.06395), section 4.
     """
-    return trapezoid_height(step, steps, warmup, cooldown)
+    return min((step + 1) / max(1, warmup), 1.0, (steps - step) / max(1, cooldown))
 
 
 def inverse_sqrt_schedule(step: int, steps: int, warmup: int, cooldown: int = 0) -> float:
@@ -53,11 +53,6 @@ def inverse_sqrt_schedule(step: int, steps: int, warmup: int, cooldown: int = 0)
     Source: Vaswani et al. 2017, section 5.3.
     """
     return min((step + 1) / max(1, warmup), math.sqrt(max(1, warmup) / (step + 1)))
-
-
-def trapezoid_height(step: int, steps: int, warmup: int, cooldown: int) -> float:
-    """Return the height at a step of a line that rises to 1, stays there, and falls to 0."""
-    return min((step + 1) / max(1, warmup), 1.0, (steps - step) / max(1, cooldown))
 
 
 SCHEDULES = Choices(

@@ -38,14 +38,15 @@ from slp_transformer.training.callbacks import (
     TensorBoardWriter,
 )
 from slp_transformer.training.checkpoints import (
-    load_last_checkpoint,
     make_model_spec,
+    resume_last_checkpoint,
     save_checkpoint,
 )
 from slp_transformer.training.devices import (
     DeviceMonitor,
     autocast,
     cpu_default_device,
+    describe_arithmetic,
     float32_matmul_precision,
     format_duration,
     format_speed,
@@ -53,11 +54,11 @@ from slp_transformer.training.devices import (
 from slp_transformer.training.evaluation import (
     Loss,
     Measure,
+    check_one_sequence,
     has_idle_parameters,
     mean_metrics,
     summed_metrics,
     summed_token_loss,
-    try_one_sequence,
 )
 from slp_transformer.training.metrics import format_val_metrics
 from slp_transformer.training.optimizers import make_optimizer
@@ -150,7 +151,9 @@ class Trainer:
         self.callbacks: tuple[Callback, ...] = tuple(callbacks)
         # Of batches alone: which ones are drawn does not depend on how often dropout draws.
         self.generator: torch.Generator = torch.Generator().manual_seed(config.seed)
-        self.state: TrainerState = TrainerState(0, config, json.loads(json.dumps(data)), [], [])
+        self.state: TrainerState = TrainerState(
+            0, config, json.loads(json.dumps(data)), [], [], describe_arithmetic()
+        )
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
         self.folder_id: tuple[int, int] | None = None  # of the run's folder when it was locked
         self.signals: SignalHandler = SignalHandler(defer=True)
@@ -401,7 +404,7 @@ class Trainer:
         saved: dict[str, Tensor] = {}
         if self.out_dir is not None:
             there = self.strategy.run_on_rank_zero(
-                load_last_checkpoint, self.out_dir, self.model, state, resume=resume
+                resume_last_checkpoint, self.out_dir, self.model, state, resume=resume
             )
             saved = there or {}  # None but in rank 0, which alone looks into the folder
         random = {name: saved.pop(name) for name in list(saved) if name.startswith("random.")}
@@ -418,7 +421,7 @@ class Trainer:
             self.strategy.load_optimizer(self.optimizer, saved)
             restore_rng_state(random, self.generator, self.strategy.device, self.out_dir)
         if not state.step:  # refused now, it leaves no checkpoint that no settings can resume
-            try_one_sequence(module, self.val_data, self.measure, config, self.strategy)
+            check_one_sequence(module, self.val_data, self.measure, config, self.strategy)
         compiled = torch.compile(module) if config.compile else module
         assert isinstance(compiled, nn.Module)
         self.module = compiled

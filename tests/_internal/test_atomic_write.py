@@ -2,6 +2,7 @@
 
 import os
 
+import own_process
 import pytest
 
 from slp_transformer._internal import atomic_write
@@ -28,3 +29,29 @@ def test_on_windows_a_rename_waits_for_who_has_the_file_open(tmp_path, monkeypat
     assert len(refusals) == 3 and waited == list(atomic_write.WINDOWS_RETRIES[:2])
     monkeypatch.setattr(os, "name", "posix")
     assert target.exists() and not source.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows locks otherwise")
+def test_what_a_killed_process_was_writing_goes_at_the_next_write_beside_it(tmp_path, monkeypatch):
+    """Not what others write at the moment, nor anything that is young, a link or a folder."""
+    dies = (
+        "import os, sys, pathlib; from slp_transformer._internal.atomic_write import atomic_write\n"
+    )
+    dies += "with atomic_write(pathlib.Path(sys.argv[1])) as file: file.write(b'x'); os._exit(9)"
+    own_process.python("-c", dies, tmp_path / "x.tab")
+    (left,) = tmp_path.glob(".*.writing")
+    monkeypatch.setattr(atomic_write, "SWEPT", set())
+    atomic_write.write_file(tmp_path / "y.tab", "y")
+    assert left.exists()  # it is young
+    link, folder = tmp_path / f".{'a' * 16}.writing", tmp_path / f".{'b' * 16}.writing"
+    link.symlink_to(tmp_path / "y.tab")
+    folder.mkdir()
+    with atomic_write.atomic_write(tmp_path / "z.tab") as file:
+        (mine,) = {*tmp_path.glob(".*.writing")} - {left, link, folder}
+        for path in (left, mine):
+            os.utime(path, (1, 1))
+        monkeypatch.setattr(atomic_write, "SWEPT", set())
+        atomic_write.write_file(tmp_path / "y.tab", "again")
+        assert not left.exists() and mine.exists() and link.is_symlink() and folder.is_dir()
+        file.write(b"z")
+    assert (tmp_path / "z.tab").read_bytes() == b"z"

@@ -26,7 +26,7 @@ from slp_transformer.generation.sharded_weights import SHARDED_PARAMETERS
 from slp_transformer.modern import ModernConfig, ModernLM, RopeScaling
 from slp_transformer.modern.families import HF_FAMILIES
 from slp_transformer.modern.pretrained import read_config
-from slp_transformer.tasks.model_settings import ModelSettings
+from slp_transformer.tasks.run_config import ModelSettings
 
 V, N = 23, 13
 SIZES = {"model_dim": 20, "num_heads": 2, "num_blocks": 2}

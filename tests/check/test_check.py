@@ -27,6 +27,7 @@ from planted import ALL, ODD, verdict
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
+from slp_transformer.check.diagnosing.code_changes import iter_other_orders
 from slp_transformer.check.diagnosing.diagnosis import (
     CHECKS,
     FLOATS_FOR_INTEGERS,
@@ -37,7 +38,6 @@ from slp_transformer.check.diagnosing.diagnosis import (
     parse_mistake_table,
 )
 from slp_transformer.check.diagnosing.diagnosis import check as make_check
-from slp_transformer.check.diagnosing.other_orders import iter_other_orders
 from slp_transformer.check.diagnosing.timed_run import RaisedError
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup

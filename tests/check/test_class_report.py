@@ -1,5 +1,6 @@
 """A class's files, each in a process of its own: what is right is found, and nobody forges it."""
 
+import ast
 import importlib
 import inspect
 import json
@@ -28,7 +29,12 @@ from slp_transformer.check.__main__ import main
 from slp_transformer.check.diagnosing.comparing import NotNumeric
 from slp_transformer.check.diagnosing.diagnosis import DEFAULT_TIMEOUT_S
 from slp_transformer.check.diagnosing.timed_run import RaisedError, TimedOut
-from slp_transformer.check.grading import class_report, student_process, student_server
+from slp_transformer.check.grading import (
+    class_report,
+    confinement,
+    student_process,
+    student_server,
+)
 from slp_transformer.check.grading.answer_codec import (
     MAX_NUMBERS,
     decode_answer,
@@ -172,6 +178,18 @@ def test_a_pasted_solution_of_any_package_is_recognized_and_its_files_can_be_rea
     readable = student_process._readable_paths("/nowhere")
     for name in PACKAGES:
         assert str(Path(importlib.import_module(name).__file__).parent) in readable
+
+
+@pytest.mark.parametrize(
+    "value", ["open(PATH, 'w').write('run')", "f\"{open(PATH, 'w')}\"", "[open(PATH, 'w')]"]
+)
+def test_a_computed_constant_of_a_student_s_file_is_not_run(value, tmp_path):
+    path = tmp_path / "made"
+    text = f"X = {value}\nY = [1, -2.5, 'a']\ndef softmax(z): return Y\n"
+    file = parse_file("a.py", text.replace("PATH", "P").encode())
+    file.modules[0].body.insert(0, ast.parse(f"P = {str(path)!r}").body[0])
+    functions = student_file.run_definitions(file)
+    assert functions["softmax"](0) == [1, -2.5, "a"] and not path.exists()
 
 
 def test_an_own_function_stands_before_an_imported_one():
@@ -319,6 +337,60 @@ class A:
     except OSError: pass
 def softmax(x): return 2 * x
 """,
+    "grows down": """
+import ctypes
+class A:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    at = libc.mmap(None, 1200 << 20, 3, 0x2 | 0x20 | 0x100, -1, 0)
+    if at != 2**64 - 1:
+        ctypes.memset(at, 1, 1200 << 20)
+        raise ValueError("1.2 GB")
+def softmax(x): return 2 * x
+""",
+    "threads": """
+import threading, time
+class A:
+    n = 0
+    threading.stack_size(32768)
+    try:
+        while n < 3000:
+            threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); n += 1
+    except RuntimeError:
+        pass
+    if n > 999: raise ValueError(n)
+    raise ValueError("some threads")
+""",
+    "others": """
+import os, resource
+def try_on(other):
+    limit = resource.RLIMIT_NOFILE
+    for what, change in {
+        "priority": lambda: os.setpriority(os.PRIO_PROCESS, other, 19),
+        "affinity": lambda: os.sched_setaffinity(other, {0}),
+        "scheduler": lambda: os.sched_setscheduler(other, os.SCHED_IDLE, os.sched_param(0)),
+        "files": lambda: resource.prlimit(other, limit, (0, 0)),
+        "its limits": lambda: resource.prlimit(other, limit),
+    }.items():
+        try: change()
+        except OSError: pass
+        else: yield what
+class A:
+    server = os.getppid()
+    grader = int(open(f"/proc/{server}/stat").read().rsplit(")", 1)[1].split()[1])
+    raise ValueError(f"others: {[*try_on(server), *try_on(grader)]}")
+""",
+    "calls": """
+import ctypes, errno
+class A:
+    libc, through = ctypes.CDLL(None, use_errno=True), []
+    for number in REFUSED:
+        ctypes.set_errno(0)
+        if libc.syscall(number, 0, 0, 0, 0, 0, 0) != -1 or ctypes.get_errno() != errno.EPERM:
+            through.append(number)
+    raise ValueError(f"calls: {through}")
+""",
     "connects": """
 import socket
 def softmax(x):
@@ -358,7 +430,11 @@ def test_control_characters_of_names_and_errors_are_shown_as_escapes(tmp_path, c
 def test_every_end_of_a_student_s_process_is_a_row(tmp_path, monkeypatch):
     monkeypatch.setattr(class_report, "DEFINE_S", 8)  # those that never end are waited for
     anna = tmp_path / "zoe.py"
-    write(tmp_path, **{name: text.replace("ANNA", str(anna)) for name, text in HOSTILE.items()})
+    known = {int(call.split()[1]) for call in all_allowed_calls()}
+    refused = sorted({*range(480)} - known - {335, 336})  # uprobes', which no filter is asked about
+    for name, text in HOSTILE.items():
+        text = text.replace("ANNA", str(anna)).replace("REFUSED", str(refused))
+        write(tmp_path, **{name: text})
     write(tmp_path, zoe="def my_softmax(scores):\n    return scores.softmax(-1)\n")
     rows = {one["file"]: one for one in report_on_class(tmp_path)["files"]}
     assert len(rows) == len(HOSTILE) + 1
@@ -376,13 +452,119 @@ def test_every_end_of_a_student_s_process_is_a_row(tmp_path, monkeypatch):
         "answers": "", "grows": "MemoryError", "shares": "PermissionError",
         "signals": "It differs from", "connects": "PermissionError",
         "hangs": "did not come back within 5 seconds", "kills": "It differs from",
-        "reads": "Permission denied", "overwrites": "It differs from",
+        "grows down": "It differs from", "threads": "some threads", "others": "others: []",
+        "calls": "calls: []", "reads": "Permission denied", "overwrites": "It differs from",
     }  # fmt: skip
-    assert all(words in said[name] for name, words in ends.items()), said
+    assert {name: said[name] for name, words in ends.items() if words not in said[name]} == {}
     for thread in threading.enumerate():  # none waits for room for what nobody asked for
         if "_read" in thread.name:
             thread.join(10)
             assert not thread.is_alive()
+
+
+@on_linux
+def test_a_student_who_fills_the_pipe_that_it_reads_is_a_row_and_nobody_waits(
+    tmp_path, monkeypatch
+):
+    """The grader writes into it what nobody reads; the row's clock goes on."""
+    monkeypatch.setattr(class_report, "LIMIT_S", 9)
+    monkeypatch.setattr(class_report, "START_S", 3)
+    fills = """
+import fcntl, json, os, time
+class A:
+    end = -1
+    for fd in range(3, 30):
+        try:
+            if fd == end or not os.readlink(f"/proc/self/fd/{fd}").startswith("pipe:"): continue
+            if fcntl.fcntl(fd, fcntl.F_GETFL) & 3 == 0:
+                end = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
+                for size in (4096, 1):
+                    try:
+                        while True: os.write(end, b" " * size)
+                    except BlockingIOError: pass
+            else: answers = fd
+        except OSError: pass
+    os.write(answers, json.dumps({"functions": ["softmax"]}).encode() + b"\\n")
+    while True: time.sleep(1)
+def softmax(x): return x
+"""
+    write(tmp_path, bob=fills, zoe="def my_softmax(scores):\n    return scores.softmax(-1)\n")
+    begun = time.monotonic()
+    bob, zoe = report_on_class(tmp_path)["files"]
+    assert "It did not come back while softmax was tried" in bob["error"]
+    assert zoe["right"] == ["softmax"] and time.monotonic() - begun < 60
+    for thread in threading.enumerate():
+        if "_write" in thread.name:
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+# --- The filter of system calls -----------------------------------------------------------------
+
+
+def all_allowed_calls() -> list[str]:
+    own = [*confinement.ALLOWED_WITH, confinement.CLONE, confinement.CLONE3, confinement.MMAP]
+    return [*", ".join(confinement.ALLOWED).split(", "), *own]
+
+
+def filtered(column: int, number: int, *arguments: int, machine: int | None = None) -> str:
+    """What the filter says to a call, as the kernel reads it."""
+    real = confinement.MACHINES[("x86_64", "aarch64")[column]][1]
+    words = {0: number, 4: real if machine is None else machine}
+    words |= {16 + 8 * n: value & 0xFFFFFFFF for n, value in enumerate(arguments)}
+    rules, at, held = confinement._system_call_rules(column, real), 0, 0
+    while True:
+        rule = rules[at]
+        at += 1
+        if rule.code == 0x20:
+            held = words.get(rule.value, 0)
+        elif rule.code == 0x54:
+            held &= rule.value
+        elif rule.code == 0x06:
+            return {0x7FFF0000: "yes", 0x80000000: "kill", 0x50001: "EPERM", 0x50026: "ENOSYS"}[
+                rule.value
+            ]
+        else:
+            holds = {0x15: held == rule.value, 0x35: held >= rule.value, 0x45: held & rule.value}
+            at += rule.yes if holds[rule.code] else rule.no
+
+
+@pytest.mark.parametrize("column", [0, 1], ids=["x86_64", "aarch64"])
+def test_calls_that_are_known_are_allowed_and_all_others_refused(column):
+    free = {int(call.split()[1 + column]) for call in ", ".join(confinement.ALLOWED).split(", ")}
+    own = {int(call.split()[1 + column]) for call in all_allowed_calls()} - free
+    for number in {*range(600)} - own:
+        assert filtered(column, number) == ("yes" if number in free else "EPERM"), number
+    assert filtered(column, 0, machine=3) == "kill"  # of another machine, with other numbers
+    assert filtered(column, 0x40000000) == "kill"
+    clone, clone3, mmap, prlimit, prctl, fcntl = (
+        (56, 435, 9, 302, 157, 72) if column == 0 else (220, 435, 222, 261, 167, 25)
+    )
+    assert filtered(column, clone3) == "ENOSYS"
+    assert filtered(column, clone, 17) == "EPERM" and filtered(column, clone, 0x3D0F00) == "yes"
+    for flags, said in ((0x22, "yes"), (0x21, "EPERM"), (0x122, "EPERM"), (0x2, "yes")):
+        assert filtered(column, mmap, 0, 4096, 3, flags) == said
+    assert filtered(column, prlimit, 0) == "yes" and filtered(column, prlimit, 1) == "EPERM"
+    assert filtered(column, prctl, 15) == "yes" and filtered(column, prctl, 1) == "EPERM"
+    assert filtered(column, fcntl, 0, 3) == "yes" and filtered(column, fcntl, 0, 8) == "EPERM"
+
+
+HEADERS = (
+    Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    Path("/usr/include/asm-generic/unistd.h"),  # aarch64's
+)
+
+
+@pytest.mark.parametrize("column", [0, 1], ids=["x86_64", "aarch64"])
+def test_numbers_of_calls_are_the_kernel_s(column):
+    if not HEADERS[column].exists():
+        pytest.skip("the kernel's headers are not installed")
+    text = HEADERS[column].read_text("utf-8")
+    known = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text))
+    known |= {"newfstatat": known["fstatat"]} if column else {}
+    for call in all_allowed_calls():
+        name, *numbers = call.split()
+        assert known.get(name, "-1") == numbers[column], name
 
 
 def children(process: int) -> list[int]:

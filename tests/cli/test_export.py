@@ -13,6 +13,7 @@ from foreign import MODELS, foreign
 from peft import AutoPeftModelForCausalLM, LoraConfig, get_peft_model
 from published_tokenizers import TEXT, V, make_tokenizer
 from safetensors import SafetensorError
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from slp_transformer.cli import main
@@ -76,6 +77,38 @@ def test_a_run_becomes_a_folder_that_transformers_opens(run, at, capsys):
         path.name for path in Path("exported").iterdir()
     } <= ({"tokenizer_config.json"} if run != "mine" else set())
     assert "already" in refused(capsys, "export", run, "exported")
+
+
+@pytest.mark.usefixtures("at")
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_the_bytes_are_rounded_once_after_merging(dtype, capsys):
+    """As by transformers, which opens the folder in its type."""
+    said = output(capsys, "export", "tuned", "whole")
+    assert "its weights in float32" in said
+    said = output(capsys, "export", "tuned", "half", "--dtype", dtype)
+    assert f"its weights in {dtype}" in said
+    theirs = AutoModelForCausalLM.from_pretrained("half", dtype="auto")
+    assert str(theirs.dtype) == f"torch.{dtype}"
+    for (name, W), V_ in zip(
+        load_file("half/model.safetensors").items(),
+        load_file("whole/model.safetensors").values(),
+        strict=True,
+    ):
+        assert torch.equal(W, V_.to(getattr(torch, dtype))), name
+    output(capsys, "export", "tuned", "pair", "--adapter", "--dtype", dtype)
+    pair = load_file("pair/adapter_model.safetensors").values()
+    assert {W.dtype for W in pair} == {getattr(torch, dtype)}
+
+
+@pytest.mark.usefixtures("at")
+def test_weights_beyond_a_type_are_named_and_nothing_is_written(monkeypatch, capsys):
+    model = load_model("mine")
+    with torch.no_grad():
+        model.embedding.tokens.E[0, 0] = 1e6
+    monkeypatch.setattr("slp_transformer.cli.export.load_model", lambda *_: model)
+    said = refused(capsys, "export", "mine", "exported", "--dtype", "float16")
+    assert "embedding.tokens.E of mine has numbers beyond float16" in said
+    assert not Path("exported").exists()
 
 
 @pytest.mark.usefixtures("at")

@@ -16,7 +16,7 @@ from slp_transformer.training.checkpoints import save_checkpoint
 
 
 class HandModel(torch.nn.Linear):
-    """In the place of a fingering model, which has no configuration of `train`."""
+    """In the place of a fingering model of version 0.3, which no command knows any more."""
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +240,7 @@ def test_configuration(toml, sentence, check, tmp_path):
     (["text", "--time-signature", "3/4"], "--time-signature has no effect here"),
     (["text", "--ending", "any"], "--ending has no effect here"),
     (["text", "--one-channel"], "--one-channel has no effect here"),
+    (["hand"], "was saved without a tokenizer, so its tokens have no names"),
     (["tabs", "--one-channel"], "--one-channel has no effect here: standard output is no MIDI"),
     (["--style", "Jazz", "text"], "and text is of the task text."),
     (["tabs", "--tuning", "drop-d"], 'no choice "drop-d": did you mean "drop-D"?'),

@@ -10,8 +10,8 @@ from commands import SMALL, fine, weights
 from slp_transformer import TransformerConfig
 from slp_transformer.modern import ModernConfig
 from slp_transformer.tasks.config_files import PRESETS, load_config
-from slp_transformer.tasks.model_settings import FROM_DATA, ModelSettings
 from slp_transformer.tasks.registry import TASKS, load_task
+from slp_transformer.tasks.run_config import FROM_DATA, ModelSettings
 from slp_transformer.training.train_config import TrainConfig
 
 

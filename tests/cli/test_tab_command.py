@@ -15,13 +15,11 @@ from slp_guitar import read_tab_file
 from slp_guitar.commands import convert
 from slp_guitar.commands.song_options import TabOptions
 from slp_guitar.commands.tab import make_fingering_options
-from slp_guitar.fingering.hand_model import HandModel
 from slp_guitar.formats import registry
 from slp_guitar.formats.registry import read_any_tab_file, write_tab
 from slp_guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
-from slp_guitar.tab import Bar, Event, Tab, Technique
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique
 from slp_transformer._internal import atomic_write
-from slp_transformer.training.checkpoints import save_checkpoint
 
 mido = pytest.importorskip("mido", reason="MIDI files need the guitar extra")
 
@@ -222,12 +220,50 @@ def test_a_fingering_that_is_there_is_kept_and_so_is_the_guitar(tmp_path, capsys
     assert [event.notes for event in other.iter_events()] != [high.notes]
 
 
-def test_models_of_the_hand_are_asked(song, tmp_path):
-    runs = [tmp_path / "run", tmp_path / "other"]
-    for run in runs:
-        save_checkpoint(run, 0, HandModel())
-    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--model", *map(str, runs))
-    assert sounding(written(tmp_path / "x.txt")) == expected()
+def test_the_easiest_capo_gives_open_shapes_at_the_same_pitches(tmp_path, capsys):
+    """E flat, A flat and B flat, voiced as C, F and G of the first position, three frets up."""
+    shapes = [
+        [(5, 3), (4, 2), (3, 0), (2, 1), (1, 0)],
+        [(4, 3), (3, 2), (2, 1), (1, 1)],
+        [(6, 3), (5, 2), (4, 0), (3, 0), (2, 0), (1, 3)],
+    ]
+    events = [
+        Event.from_notes(4 * n, [TabNote(Note(s, f + 3), 4) for s, f in shape])
+        for n, shape in enumerate(shapes * 2)
+    ]
+    write_tab(timed(Bar(24, tuple(events))), tmp_path / "a.atex")
+    fine("tab", str(tmp_path / "a.atex"), "--easiest-capo", "-o", str(tmp_path / "b.atex"))
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first == "1. capo 3, shapes of C: x32010 xx3211 320003"
+    assert all(re.fullmatch(r"\d\. .+; costs \d+\.\d more", own) for own in (second, third))
+    before, after = (read_any_tab_file(tmp_path / f"{n}.atex")[0][0] for n in "ab")
+    assert after.tuning == Tuning(capo=3) and sounding(after) == sounding(before)
+    said = refused(capsys, "tab", str(tmp_path / "a.atex"), "--easiest-capo", "--capo", "2")
+    assert "--easiest-capo finds the capo, and --capo is for a given one." in said
+
+
+@pytest.mark.parametrize("suffix", [".gp5", ".musicxml", ".atex"])
+def test_a_new_fingering_has_fingers_and_they_are_read_again(tmp_path, suffix):
+    pytest.importorskip("guitarpro", reason="Guitar Pro files need the guitar extra")
+    shapes = [[(5, 3), (4, 2), (3, 0), (2, 1), (1, 0)], [(6, 3), (5, 2), (4, 0), (3, 0), (1, 3)]]
+    events = [
+        Event.from_notes(4 * n, [TabNote(Note(*place), 4) for place in shape])
+        for n, shape in enumerate(shapes)
+    ]
+    write_tab(timed(Bar(8, tuple(events))), tmp_path / "a.atex")
+    out, again = (tmp_path / f"{name}{suffix}" for name in "bc")
+    fine("tab", str(tmp_path / "a.atex"), "--refinger", "-o", str(out))
+    fine("convert", str(out), "-o", str(again))
+    for path in (out, again):
+        ((tab,), _) = read_any_tab_file(path)
+        fingers = [
+            {note.string: [t.kind for t in techniques] for note, _, techniques, _ in e.tab_notes()}
+            for e in tab.iter_events()
+        ]
+        assert fingers == [
+            {5: ["finger 3"], 4: ["finger 2"], 3: [], 2: ["finger 1"], 1: []},
+            {6: ["finger 3"], 5: ["finger 2"], 4: [], 3: [], 1: ["finger 4"]},
+        ]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +283,7 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
         (["--pin", "1:1=9/6"], "bar 1, moment 1: String 9 does not exist"),
         (["--tracks", "40"], "has no notes there"),
-        (["--model", "none"], "There is no checkpoint in none"),
+        (["--model", "none"], "There is no option --model"),
         (["--open-strings", "none"], "invalid choice 'none' for argument '--open-strings'"),
     ],
 )
@@ -283,12 +319,6 @@ def test_the_file_that_is_read_is_never_written_to(song, capsys):
     for command in ("tab", "convert"):
         assert "is the file to read" in refused(capsys, command, str(song), "-o", str(song))
     assert song.read_bytes() == before
-
-
-def test_a_model_of_tokens_is_no_hand(song, tmp_path, capsys):
-    (tmp_path / "config.toml").touch()
-    said = refused(capsys, "tab", str(song), "--model", str(tmp_path))
-    assert "holds a model of tokens, not of a hand" in said
 
 
 @pytest.mark.parametrize("words", [["tab"], ["convert", "-o", "out.musicxml"]])
@@ -386,11 +416,54 @@ def test_convert_takes_the_tracks_that_are_asked_for(tmp_path, capsys):
     assert "--quantize has no effect here" in wrong
 
 
-def test_convert_fingers_what_has_no_strings(song, tmp_path, capsys):
-    fine("convert", str(song), "-o", str(tmp_path / "a.musicxml"))
+def test_convert_fingers_what_has_no_strings_where_strings_are_needed(song, tmp_path, capsys):
+    fine("convert", str(song), "-o", str(tmp_path / "a.gp5"))
     assert "have no strings; they are fingered" in capsys.readouterr().err
-    ((tab,), _) = read_any_tab_file(tmp_path / "a.musicxml")
+    ((tab,), _) = read_any_tab_file(tmp_path / "a.gp5")
     assert sounding(tab) == expected() and tab.tuning == STANDARD
+    for suffix in (".musicxml", ".mid"):
+        fine("convert", str(song), "-o", str(tmp_path / f"a{suffix}"))
+        assert "string" not in capsys.readouterr().err
+        ((tab,), _) = read_any_tab_file(tmp_path / f"a{suffix}")
+        assert sounding(tab) == expected() and not tab.is_fingered
+
+
+def played(folder, name, *pitches):
+    """A MIDI file with a part of quarter notes."""
+    track = mido.MidiTrack([mido.MetaMessage("track_name", name=name)])
+    for pitch in pitches:
+        track.append(mido.Message("note_on", note=pitch))
+        track.append(mido.Message("note_off", note=pitch, time=480))
+    mido.MidiFile(ticks_per_beat=480, tracks=[track]).save(folder / f"{name}.mid")
+    return folder / f"{name}.mid"
+
+
+@pytest.mark.parametrize("command", ["tab", "convert"])
+def test_tab_and_convert_take_one_guitar(tmp_path, capsys, command):
+    bass = played(tmp_path, "Bass", 26, 33, 38, 31)  # down to D1, which only a fifth string has
+    fine(command, str(bass), "-o", str(tmp_path / "a.gp5"))
+    ((tab,), _) = read_any_tab_file(tmp_path / "a.gp5")
+    assert len(tab.tuning.open_pitches) == 5
+    lead = played(tmp_path, "Lead", 64, 76, 85, 83)
+    fine(command, str(lead), "-o", str(tmp_path / "b.gp5"))
+    ((tab,), _) = read_any_tab_file(tmp_path / "b.gp5")
+    assert tab.tuning == STANDARD
+    assert max(note.fret for event in tab.iter_events() for note in event.notes) == 21
+    assert "Lead.mid: not all its notes are within 19 frets: up to 24 are used" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_note_that_no_neck_has_costs_that_note_or_is_refused_with_the_flag(tmp_path, capsys):
+    lead, out = str(played(tmp_path, "Lead", 64, 76, 85, 83)), str(tmp_path / "a.gp5")
+    fine("convert", lead, "-o", out, "--max-fret", "19")
+    assert "Lead.mid, bar 1, moment 3 (beat 3): C#6 is left out" in capsys.readouterr().err
+    ((tab,), _) = read_any_tab_file(out)
+    assert pitches_of(tab) == [[64], [76], [83]]
+    said = refused(capsys, "tab", lead, "--max-fret", "19")
+    assert "--max-fret 21 has all its notes." in said
+    said = refused(capsys, "convert", lead, "-o", out, "--max-fret", "37")
+    assert "--max-fret must be from 1 to 36, not 37" in said
 
 
 def pitches_of(tab):

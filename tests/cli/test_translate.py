@@ -25,7 +25,7 @@ from slp_transformer.data import train_pair_tokenizer
 from slp_transformer.generation import translation
 from slp_transformer.generation.translation import Translator, compute_translation_metrics
 from slp_transformer.tasks.config_files import load_config
-from slp_transformer.tasks.pairs import PairTask
+from slp_transformer.tasks.pairs import TranslationTask
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import (
     checkpoint_folder,
@@ -255,7 +255,9 @@ def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
     by_epoch += ["--batch-tokens", "400", "--steps", "7"]
     fine(*TRAIN_PAIRS, *by_epoch, "--out-dir", "run")
     config = load_config("run/config.toml")
-    source, _ = PairTask().sources(config, PairTask().open(config, Path("run/tokens")))
+    source, _ = TranslationTask().sources(
+        config, TranslationTask().open(config, Path("run/tokens"))
+    )
     drawn, steps = 0, 0
     while drawn < len(source):  # until each pair was drawn once
         drawn += len(source.draw(512, torch.Generator().manual_seed(0)).targets)

@@ -12,9 +12,9 @@ import pytest
 from slp_transformer.data import (
     CORPORA,
     fetch_corpus,
-    find_text_files,
     load_moby_dick,
     prepare_corpus,
+    resolve_text_source,
 )
 from slp_transformer.data.text_files import PublishedFile, data_dir, fetch_file
 
@@ -139,7 +139,7 @@ def test_a_named_corpus_is_fetched_checked_and_prepared(server, tmp_path, monkey
     monkeypatch.setitem(CORPORA, "little-whale", published(file.url, sent.read_bytes()))
     corpus = prepare_corpus("little-whale")
     assert corpus.tokenizer.decode(corpus.train) == load_moby_dick()[: 9999 * 9 // 10]
-    assert find_text_files("little-whale") == [fetch_corpus("little-whale")] and len(asked) == 1
+    assert resolve_text_source("little-whale") == [fetch_corpus("little-whale")] and len(asked) == 1
 
 
 def test_an_unknown_name_is_answered_with_those_there_are():

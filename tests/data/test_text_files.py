@@ -12,11 +12,11 @@ from commands import SMALL, fine, weights
 
 from slp_guitar import make_practice_corpus, read_tab_folder, write_tab
 from slp_transformer.data import (
-    find_text_files,
     iter_documents,
     list_corpora,
     load_moby_dick,
     prepare_corpus,
+    resolve_text_source,
 )
 from slp_transformer.data import text_files as reading_module
 from slp_transformer.data.pair_corpus import read_lines
@@ -45,7 +45,7 @@ def folder(tmp_path):
 
 def test_a_folder_is_read_in_the_same_order_everywhere(folder):
     """Sorted by the folders' names, not by the paths' characters: "/" and "\\" sort differently."""
-    found = [path.relative_to(folder).as_posix() for path in find_text_files(folder)]
+    found = [path.relative_to(folder).as_posix() for path in resolve_text_source(folder)]
     assert found == ["a/z.TXT", "a-1.txt", "b.txt"]
     assert list(iter_documents(str(folder))) == ["zed", "dash", "bee"]
 
@@ -92,7 +92,7 @@ def test_readers_leave_hidden_files_and_folders_out_and_name_closed_ones(tmp_pat
         (tmp_path / place).mkdir(parents=True, exist_ok=True)
         for name in (".secret.txt", "seen.txt") if place != "closed" else ():
             write_tab(tab, tmp_path / place / name)
-    assert find_text_files(tmp_path) == [tmp_path / "open/seen.txt"]
+    assert resolve_text_source(tmp_path) == [tmp_path / "open/seen.txt"]
     tabs, problems = read_tab_folder(tmp_path)
     assert [each.source for each in tabs] == ["open/seen.txt"] and not problems
     real = os.scandir
@@ -103,7 +103,7 @@ def test_readers_leave_hidden_files_and_folders_out_and_name_closed_ones(tmp_pat
         return real(path)
 
     monkeypatch.setattr(os, "scandir", closed)
-    for read in (find_text_files, read_tab_folder):
+    for read in (resolve_text_source, read_tab_folder):
         with pytest.raises(ValueError, match="closed cannot be read: Permission denied"):
             read(tmp_path)
 
@@ -162,4 +162,4 @@ def test_a_source_without_text_is_named(source, sentence, folder, monkeypatch):
     monkeypatch.chdir(folder)
     Path(".git/x.txt").unlink()
     with pytest.raises(ValueError, match=sentence):
-        find_text_files(source)
+        resolve_text_source(source)

@@ -432,6 +432,38 @@ def test_paper_has_figures_and_no_frame(browser, address):
         assert not page.locator(".md-header").is_visible()
 
 
+FONTS = """[...document.fonts].filter((one) => /KaTeX/.test(one.family) && one.status === "loaded")
+    .map((one) => one.family.replaceAll('"', ""))"""
+
+
+@pytest.mark.parametrize(
+    "name", ["chapters/01_attention/", "chapters/13_pitch_to_tab/", "equations/"]
+)
+def test_what_is_printed_before_it_was_on_the_screen_has_all_its_letters(name, browser, address):
+    with opened(browser, f"{address}{name}") as page:
+        page.evaluate("document.fonts.ready")
+        page.wait_for_timeout(1000)
+        at_once = set(page.evaluate(FONTS))
+        page.add_style_tag(content="* { content-visibility: visible !important }")
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        page.evaluate("document.fonts.ready")
+        page.wait_for_timeout(500)
+        assert at_once == set(page.evaluate(FONTS)) >= {"KaTeX_Main", "KaTeX_Math"}
+        if name == "chapters/01_attention/":
+            assert "KaTeX_Size2" in at_once  # of large sums
+
+
+@pytest.mark.parametrize("name", ["break-it/", "chapters/07_training/", "model/", "write/"])
+def test_what_is_folded_is_open_on_paper_and_closed_after(name, browser, address):
+    closed = "article details:not([open], .slp-map-small, .mkdocstrings-source)"
+    with opened(browser, f"{address}{name}", whole=False) as page:
+        before = page.locator(closed).count()
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator(closed).count() == 0
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator(closed).count() == before
+
+
 def test_a_chapter_is_printed_on_white_with_its_answers_at_the_back(browser, address, tmp_path):
     names = ["01_attention", "02_block"]
     with opened(browser, f"{address}chapters/{names[1]}/") as page:
@@ -479,17 +511,18 @@ def test_what_the_short_path_leaves_out_is_folded_until_somebody_wants_it(browse
         folds, label = page.locator("details.slp-more").count(), page.locator("#eq-score-unscaled")
         assert folds >= 4 and page.locator(shown).count() == 0 and not label.is_visible()
         hours = page.locator(".slp-path").inner_text()
-        assert re.search(r"takes \d+ minutes of these \d+; it goes on with 2 · ", hours)
+        assert re.match(r"Short path · \d+ min\s*All · \d+ min", hours)
+        assert "The short path goes on with 2 · " in hours
         page.evaluate("location.hash = '#eq-score-unscaled'")
         label.wait_for(state="visible")
         assert page.locator(shown).count() == 1
         assert 0 <= label.bounding_box()["y"] < DESK["height"]
-        page.get_by_label("Show all sections").check()
+        page.get_by_role("button", name="All ·").click()
         assert page.locator(shown).count() == folds
         page.goto(url.replace("01_attention", "02_block"))
-        assert page.get_by_label("Show all sections").is_checked()
+        assert page.get_by_role("button", name="All ·", pressed=True).count() == 1
         assert page.locator(shown).count() == page.locator("details.slp-more").count() > 0
-        page.get_by_label("Show all sections").uncheck()
+        page.get_by_role("button", name="Short path ·").click()
         page.goto(f"{url}#eight-steps-for-one-token")
         assert page.locator(shown).count() == 0
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -676,8 +709,55 @@ def test_what_is_read_is_remembered_and_the_label_lies_over_no_text(browser, add
         # nothing is painted over the line of color
         assert card.evaluate("c => getComputedStyle(c).boxShadow") == "none"
         page.goto(f"{address}chapters/01_attention/")
-        page.wait_for_selector(".slp-left[href]")
+        page.wait_for_selector(".slp-left a[href]")
         assert label.inner_text().startswith("Go on at “")
+
+
+def test_no_link_leads_nowhere_and_keys_are_soon_at_a_chapter_s_text(browser, address):
+    with opened(browser, f"{address}chapters/01_attention/") as page:
+        page.wait_for_selector(".slp-left:not(:empty)")
+        assert page.locator("a:not([href])").count() == 0
+        seen = page.evaluate(
+            """() => [...document.querySelectorAll(
+            "a[href], button, input, select, summary, [tabindex]")].filter((one) =>
+            one.tabIndex >= 0 && one.checkVisibility({ visibilityProperty: true }))
+            .findIndex((one) => one.closest("article"))"""
+        )
+        assert 0 < seen < 40
+
+
+# Of each cell its least contrast, as WCAG counts it: the color over the page's.
+CONTRAST = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const light = (colors) => {
+    for (const color of colors) { canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); }
+    const part = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map(part);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const page = getComputedStyle(document.body).backgroundColor;
+  return [...document.querySelectorAll(".slp-alpha td")].map((cell) => {
+    const { color, backgroundColor } = getComputedStyle(cell);
+    const [ink, paper] = [light([color]), light([page, backgroundColor])];
+    return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+  }).filter((one) => one < 4.5);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colors_of_a_mistake_s_weights_let_their_numbers_be_read(scheme, browser, address):
+    with opened(browser, f"{address}break-it/", color_scheme=scheme) as page:
+        page.evaluate(
+            "document.querySelectorAll('article details').forEach((d) => { d.open = true })"
+        )
+        assert page.locator(".slp-alpha td").count() > 100
+        assert page.evaluate(CONTRAST) == []
+
+
+@pytest.mark.parametrize("name", ["model/", "write/", "break-it/", "hear/", "fingering/"])
+def test_without_javascript_a_live_page_says_so(name, browser, address):
+    with opened(browser, f"{address}{name}", java_script_enabled=False, whole=False) as page:
+        assert page.get_by_text("needs JavaScript, which is off").is_visible()
 
 
 UNNAMED = """() => [...document.querySelectorAll("nav, aside, section[aria-label], [role=region]")]

@@ -3,6 +3,7 @@
 import ast
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import chapter_source
 import exercises
@@ -120,6 +121,40 @@ def test_what_a_reader_gets_has_no_solution_and_says_so_kindly(path):
     assert shown and not any(shown), "nothing passes before anything is written"
     for verdict in shown:
         assert "Traceback" not in str(verdict)
+
+
+def test_an_exercise_notebook_installs_the_package_where_its_repository_is_known():
+    text, repository = SETS[0].read_text(encoding="utf-8"), "https://example.org/some/project"
+    first, install, *_ = exercises.notebook(text, "1", repository=repository).cells
+    wanted = f'%pip install -q "slp-transformer[docs] @ git+{repository}"'
+    assert first.cell_type == "markdown" and install.source == wanted
+    for cell in exercises.notebook(text, "1").cells:
+        assert "%pip" not in cell.source and "git+" not in cell.source
+    chapter = notebook_html.to_take_away(nbformat.v4.new_notebook(), repository, "", {})
+    assert chapter.cells[0].source == wanted
+
+
+def test_a_page_says_where_its_exercises_are_solved(monkeypatch):
+    pages = pytest.importorskip("pages")
+    chapter = SimpleNamespace(path=Path("01_one.py"), exercises="some")
+    body = '<h2 id="exercises">Exercises</h2><p>First</p><h2 id="try-it">Try it</h2>'
+
+    def shown(**how):
+        for name, value in {"repository": "", "serving": False, **how}.items():
+            monkeypatch.setattr(pages.site, name, value)
+        made = pages.with_ways_to_solve(body, chapter)
+        assert made.index("Exercises</h2>") < made.index("Solve them") < made.index("First")
+        return made
+
+    assert 'href="01_one_exercises.ipynb"' in shown() and "colab" not in shown()
+    assert "mkdocs serve" in shown() and "git+" not in shown()
+    published = shown(repository="https://github.com/some/project")
+    place = "github/some/project/blob/gh-pages/chapters/01_one/01_one_exercises.ipynb"
+    assert f'href="https://colab.research.google.com/{place}"' in published
+    served = shown(serving=True)
+    assert "Run" in served and "mkdocs serve" not in served
+    chapter.exercises = ""
+    assert pages.with_ways_to_solve(body, chapter) == body
 
 
 def test_solution_is_shown_without_its_marks():

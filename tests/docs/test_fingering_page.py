@@ -674,6 +674,35 @@ def test_the_example_is_text_until_the_reader_does_anything(browser, deed):
         assert stage.bounding_box()["y"] == before["y"] and stage.locator("svg").count()
 
 
+def test_the_first_tap_on_play_plays(browser):
+    size = {"width": 390, "height": 844}
+    with browser.new_context(viewport=size, has_touch=True) as context:
+        page = context.new_page()
+        context.route("**/*", answer())
+        page.goto(ADDRESS)
+        page.wait_for_function("performance.getEntriesByType('paint').length")
+        page.tap("#slp-hear-play")
+        playing = "document.getElementById('slp-hear-play').textContent === 'Pause'"
+        page.wait_for_function(playing, timeout=60_000)
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (390, 844), (720, 450)])
+def test_the_score_has_most_of_the_screen_below_its_top(size, browser):
+    width, height = size
+    with browser.new_context(viewport={"width": width, "height": height}) as context:
+        page = context.new_page()
+        context.route("**/*", answer())
+        page.goto(ADDRESS)
+        page.mouse.move(7, 11)
+        page.wait_for_selector("#f-still", state="detached")
+        stage = "document.getElementById('slp-hear-stage').getBoundingClientRect()"
+        panel = "document.getElementById('f-ask').getBoundingClientRect().top"
+        page.evaluate(f"scrollBy(0, {stage}.top - 150)")
+        page.wait_for_timeout(100)
+        seen = page.evaluate(f"Math.min(innerHeight, {panel}) - Math.max(0, {stage}.top)")
+        assert seen > height - 150 - 90
+
+
 def test_a_meter_of_32_beats_is_drawn(shared, tmp_path):
     drop(shared, "long.mid", midi_bytes(("A", 0, 1, [(0, 90, 60)]), signatures=[(0, 32, 8)]))
     assert download(shared, "gp", tmp_path).bars[0].time_signature == (32, 8)

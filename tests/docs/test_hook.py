@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import chapter_source
@@ -291,6 +292,45 @@ def test_in_the_background_a_failure_is_kept_and_not_tried_again(project, monkey
     assert str(background.failures["b"]) == "chapters/08_bad.py, line 1"
     assert cache.load(good) == [[], []]
     assert sorted(tried) == ["chapters/07_small.py", "chapters/08_bad.py"]
+
+
+def test_the_chapter_that_is_read_runs_at_once_and_no_other_meanwhile(project, monkeypatch):
+    begun, read, ended = [], [""], threading.Semaphore(0)
+    go = {name: threading.Event() for name in ("01", "02", "03", "04", "05")}
+
+    def run(small):
+        begun.append(small.path.stem)
+        assert go[small.path.stem].wait(60)
+        return [[], []], {}
+
+    monkeypatch.setattr(execution, "run_chapter", run)
+    cache = execution.Cache(project / ".cache")
+    background = execution.Background(
+        cache, lambda _: None, lambda *_: ended.release(), lambda: read[0]
+    )
+
+    def begun_are(*names):
+        end = time.monotonic() + 30
+        while sorted(begun) != sorted(names) and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        assert sorted(begun) == sorted(names)
+
+    for name in go:
+        background.want(chapter(project, CHAPTER, name), name)
+    begun_are("01", "02")
+    read[0] = "05"
+    background.begin()
+    begun_are("01", "02", "05")
+    go["01"].set()
+    assert ended.acquire(timeout=30)
+    begun_are("01", "02", "05")  # two run
+    go["05"].set()
+    assert ended.acquire(timeout=30)
+    begun_are("01", "02", "03", "05")
+    for one in go.values():
+        one.set()
+    assert all(ended.acquire(timeout=30) for _ in range(3))
 
 
 PICTURE = {"output_type": "display_data", "metadata": {}, "data": {"text/html": "<p><svg></svg>"}}

@@ -48,7 +48,7 @@ class Kernels:
 
     def run(self, key, above, source, called, exercise):
         self.asked.append((key, above, source, called, exercise))
-        yield from self.events
+        yield from (dict(event) for event in self.events)
 
     def interrupt(self, key):
         self.asked.append(("stop", key))
@@ -100,6 +100,26 @@ def test_a_failure_is_told_with_the_number_of_its_cell(live):
     texts = {"cell_3": "def one(x): 1 / 0", "cell_4": "def two(x): return one(x)"}
     _, (end,) = ask(live, 4, **texts)
     assert end["at"] == 3
+
+
+def test_an_exercise_that_checks_nothing_says_which_line_does(live, monkeypatch):
+    monkeypatch.setattr(
+        "exercises.cut", lambda source: "def f(): ...\n\n\ncheck.softmax(f, one_row=True)"
+    )
+    monkeypatch.setattr(live, "as_html", lambda chapter, number, outputs, _: outputs)
+    ended = {"kind": "end", "state": "ok"}
+    live.kernels.events = [{"kind": "outputs", "outputs": "<p>7</p>"}, ended]
+    line = "its last line is to be check.softmax(f, one_row=True)"
+    assert line in ask(live, 3, cell_3="def f(): return 7\nf()")[1][-1]["text"]
+    live.kernels.events = [ended | {"text": "More."}]  # a verdict that no line shows is none
+    said = ask(live, 3, cell_3="check.softmax(f, one_row=True)\nx = 1")[1][-1]["text"]
+    assert line in said and said.endswith(" More.")
+    live.kernels.events = [{"kind": "outputs", "outputs": '<div class="slp-verdict">'}, ended]
+    assert "text" not in ask(live, 3)[1][-1]
+    live.kernels.events = [ended]
+    assert "text" not in ask(live, 0)[1][-1]
+    live.kernels.events = [ended | {"state": "error"}]
+    assert "text" not in ask(live, 3)[1][-1]
 
 
 @pytest.mark.parametrize(
@@ -184,6 +204,16 @@ def test_formulas_and_moving_pictures_of_a_cell_are_shown(live, monkeypatch):
     assert html.count("<math") == 2 and r"$\nope{$" in html
     assert '<img src="data:image/gif;base64,R0lGOD=="' in html
     assert not any(data["text/plain"] in html for data in shown)
+
+
+def test_a_caption_is_of_the_figure_that_the_page_s_own_text_draws(live, monkeypatch):
+    figures = pytest.importorskip("figures")
+    drawn = figures.Figure("1.1", "f", "What the cell draws.", "A box.", 0)
+    monkeypatch.setattr(site, "figures", {"01_one": [drawn]}, raising=False)
+    own = [nbformat.v4.new_output("display_data", {"text/html": "<b>bold</b><svg></svg>"})]
+    assert "What the cell draws" in live.as_html(Chapter(), 0, own, is_built=True)
+    html = live.as_html(Chapter(), 0, own, is_built=False)
+    assert "bold" in html and "What the cell draws" not in html
 
 
 @pytest.mark.slow

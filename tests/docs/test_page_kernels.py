@@ -60,6 +60,15 @@ class FakeKernel:
         made.num_left = source == "thread"
         yield made
 
+    def begin(self, num_above, exercises=()):
+        self.begun = (num_above, [*exercises])
+
+    def keep(self, source, place, exercise):
+        if exercise is None:
+            self.executed.append(source)
+        else:
+            self.exercises[exercise] = source
+
     def close(self):
         self.closed = True
 
@@ -138,6 +147,38 @@ def test_exercises_run_in_any_order_and_those_they_call_before_them(few):
     state, events, end = run(few, ["a"], "four", called={1: "raise"}, exercise=4)
     assert (state, end["at"]) == ("failed above", 1) and events[0]["of"] == 2
     assert kernel.ran[6:][2:] == ["b", "c", "raise", "raise"] and len(FakeKernel.made) == 1
+
+
+def test_a_cell_begins_with_the_names_of_those_above_it_and_of_exercises_it_calls(few):
+    run(few, ["a"], "one", exercise=1)
+    (kernel,) = FakeKernel.made
+    run(few, ["a"], "two", called={1: "one"}, exercise=2)
+    assert kernel.begun == (1, [1])
+    run(few, ["a"], "two", called={1: "ONE"}, exercise=2)
+    assert kernel.begun == (1, [])  # it runs again
+    run(few, ["a", "b", "c"], "d")
+    run(few, ["a"], "b")
+    assert kernel.begun == (1, [])
+
+
+def test_names_are_those_that_cells_above_have_left():
+    names = {"In": [], "open": open}
+    kept = reader_kernel.KeptNames(names)
+    x = names["x"] = [1]
+    kept.keep(0, None)
+    kept.begin(1)
+    names |= {"softmax": "right", "x": 3, "_2": 3, "open": None}
+    kept.keep(1, 5)  # an exercise
+    kept.begin(1)
+    assert names == {"In": [], "open": open, "x": x, "_2": 3}
+    kept.begin(1, [5])
+    assert names["softmax"] == "right" and names["x"] == 3
+    names["sum"] = "uses softmax"
+    kept.keep(1, 6)
+    kept.begin(1, [6])
+    assert "softmax" not in names and names["sum"] == "uses softmax"
+    kept.begin(0)
+    assert names == {"In": [], "open": open, "_2": 3}
 
 
 def test_an_error_of_the_cell_itself_is_one(few):
@@ -302,6 +343,56 @@ def test_a_text_that_is_too_long_is_cut_and_not_dropped(monkeypatch):
     assert made.outputs[2].text == page_kernels.NO_PICTURE.format(0.005) + "\n"
 
 
+def test_pictures_and_outputs_have_a_bound_and_what_is_left_out_is_said_once(monkeypatch):
+    monkeypatch.setattr(page_kernels, "MAX_PICTURES", 1000)
+    monkeypatch.setattr(page_kernels, "MAX_OUTPUTS", 30)
+
+    def shown(size, kind="display_data", **more):
+        data = {"image/png": "p" * size, "text/plain": "<Figure>"}
+        return message(kind, data=data, metadata={}, **more)
+
+    made = Collected()
+    made.take(shown(900, transient={"display_id": "a"}))
+    for _ in range(20):
+        made.take(shown(300))
+    pictures = [o.data["image/png"] for o in made.outputs if "image/png" in o.get("data", {})]
+    assert [len(one) for one in pictures] == [900]
+    assert str(made.outputs).count(page_kernels.NO_MORE_PICTURES) == 1
+    made.take(shown(5000, "update_display_data", transient={"display_id": "a"}))
+    assert made.outputs[0].data == {"text/plain": "<Figure>"}
+    made.take(shown(700, "update_display_data", transient={"display_id": "a"}))
+    made.take(shown(300))
+    assert [len(o.data.get("image/png", "")) for o in (made.outputs[0], made.outputs[-1])] == [
+        700,
+        300,
+    ]
+    for _ in range(5000):
+        made.take(shown(1))
+    assert len(made.outputs) == 31 and "after 30 outputs" in made.outputs[-1].text
+    long = message("display_data", data={"text/plain": "x"}, metadata={})
+    update = {"transient": {"display_id": "b"}, "data": {"text/plain": "y" * 10**6}, "metadata": {}}
+    made = Collected()
+    long["content"]["transient"] = {"display_id": "b"}
+    made.take(long)
+    made.take(message("update_display_data", **update))
+    assert len(made.outputs[0].data["text/plain"]) == page_kernels.MAX_OUTPUT
+
+
+def test_the_more_a_cell_has_put_out_the_longer_the_page_waits_for_more():
+    """Since each look sends all of it: less than 10 MB in all, where it was 418 MB."""
+    made, sent, now, shown_at = Collected(), 0, 0.0, 0.0
+    data = {"image/png": "A" * 100}
+    for _ in range(20_000):
+        now += 0.005
+        is_new = made.take(message("display_data", data=data, metadata={}))
+        if is_new and now - shown_at > made.wait_s:
+            sent += sum(1000 + len(str(output)) for output in made.outputs)
+            shown_at = now
+    assert len(made.outputs) == page_kernels.MAX_OUTPUTS + 1 and sent < 10e6
+    made = Collected()
+    assert made.wait_s == page_kernels.UPDATE_S
+
+
 def test_an_error_after_too_much_output_is_kept_with_its_last_lines(monkeypatch):
     monkeypatch.setattr(page_kernels, "MAX_OUTPUT", 1000)
     made = Collected()
@@ -335,6 +426,19 @@ def test_a_script_is_named_and_an_error_without_traceback_is_one():
     assert not page_kernels.has_error(made)
     made.has_failed = True
     assert page_kernels.has_error(made)
+
+
+def test_a_traceback_names_cells_as_a_page_can():
+    made = Collected()
+    made.take(message("execute_input", execution_count=3, code=""))
+    lines = [
+        "\x1b[36mCell\x1b[39m\x1b[36m \x1b[39m\x1b[32mIn[3]\x1b[39m, line 2",
+        "Cell In[2], line 1",
+    ]
+    made.take(message("error", ename="E", evalue="e", traceback=lines))
+    shown = "\n".join(made.outputs[0].traceback)
+    assert "In[" not in shown and "This cell" in shown
+    assert "A cell that ran before, line 1" in shown
 
 
 def test_a_long_traceback_keeps_its_ends():
@@ -541,3 +645,56 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
         few.close()
     assert not kernel._manager.has_kernel
     assert not os.path.exists(folder)
+
+
+@pytest.mark.slow
+def test_a_cell_that_runs_when_the_server_ends_ends_in_silence(tmp_path):
+    """Its thread alone may use the kernel's sockets."""
+    (tmp_path / "slp_transformer").mkdir()
+    few, events = Kernels(tmp_path), []
+    key = ("01", "chapter")
+    with ThreadPoolExecutor(1) as pool:
+        ran = pool.submit(lambda: events.extend(few.run(key, [], "import time\ntime.sleep(600)")))
+        while {"kind": "running"} not in events and not ran.done():
+            pass
+        folder = few._get(key)._place.name
+        few.close()
+        ran.result(30)  # no error of a socket
+    assert events[-1]["state"] == "stopped" and not os.path.exists(folder)
+    *_, end = few.run(key, [], "1")
+    assert end == {
+        "kind": "end",
+        "state": "dead",
+        "text": "The server has stopped: start it again.",
+    }
+
+
+@pytest.mark.slow
+def test_no_verdict_is_on_a_name_that_a_text_no_longer_has(tmp_path):
+    """A slip in the name that an exercise defines, or an exercise that it calls."""
+    (tmp_path / "slp_transformer").mkdir()
+    few = Kernels(tmp_path)
+    right, slip = "def f(x):\n    return x\nprint(f(7))", "def ff(x):\n    return 0\nprint(f(7))"
+
+    def ask(source, exercise=None, called=None, above=("a = 1",)):
+        key = ("01", "exercises")
+        *events, end = few.run(key, list(above), source, called, exercise)
+        return end["state"], str(events[-1].get("outputs"))
+
+    try:
+        state, shown = ask(right, 2)
+        assert state == "ok" and "7" in shown
+        state, shown = ask(slip, 2)
+        assert state == "error" and "NameError" in shown
+        uses = "def g(x):\n    return f(x)\nprint(g(3))"
+        assert ask(uses, 3, {2: right})[0] == "ok"
+        assert ask(uses, 3, {2: slip.replace("f(7)", "1")})[0] == "error"
+        assert ask(uses, 3, {2: right})[0] == "ok"
+        # The same of a cell of the chapter, which is run again.
+        assert ask("b = 3\nb")[0] == "ok"
+        assert ask("a += 1\nc = 3\nb")[0] == "error"
+        assert "2" in ask("a += 1\na")[1] and "2" in ask("a += 1\na")[1]
+        assert ask("get_ipython().kept_names = None")[0] == "dead"
+        assert ask(right, 2)[0] == "ok"
+    finally:
+        few.close()

@@ -59,6 +59,31 @@ def test_what_is_nowhere_is_not_found(ask):
 
 
 @pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (r"\mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right)V", "softmax(QK⊤/√dk)V"),
+        (r"\sqrt{\sigma^2+\epsilon}", "√(σ² + ϵ)"),
+        (r"\sqrt{(d-1)/d}", "√((d − 1)/d)"),
+        (r"1/\sqrt{512}", "1/√512"),
+        (r"\frac{a+b}{2c}", "(a + b)/2c"),
+        (r"x_{i+1}^2", "x_(i + 1)²"),
+        (r"\sum_{j=1}^{i}\alpha_{ij}", "∑_(j = 1)ⁱαij"),
+        (r"e^{-x/2}", "e^(−x/2)"),
+        (r"a^{(l)}", "a^(l)"),
+        (r"-\log p", "−log p"),
+        (r"a \lt b", "a &lt; b"),
+        (r"d_k", "dk"),
+        (r"\sqrt[3]{x}", "3√x"),
+    ],
+)
+def test_a_formula_as_text_is_the_same_formula(tex, text):
+    postprocess = pytest.importorskip("postprocess")
+    assert postprocess.as_text(postprocess.drawn(f"<p>so ${tex}$ is</p>")).replace("  ", " ") == (
+        f"<p>so {text} is</p>"
+    )
+
+
+@pytest.mark.parametrize(
     ("a", "b", "near"),
     [
         ("attention", "atention", True), ("attention", "attentions", True),

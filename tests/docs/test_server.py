@@ -1,8 +1,12 @@
 """A server after an edit: what it shows is what a fresh build shows."""
 
 import json
+import os
 import re
 import shutil
+import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -83,14 +87,32 @@ def build_site(root, folder, command="serve"):
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
-    config = load_config(str(root / "mkdocs.yml"), site_dir=str(folder))
+    # port 0, which no other program of the machine can have
+    config = load_config(str(root / "mkdocs.yml"), site_dir=str(folder), dev_addr="127.0.0.1:0")
     config.plugins.on_startup(command=command, dirty=False)
     build(config, serve_url="http://127.0.0.1:8000/" if command == "serve" else None)
 
 
+def build_whole_site(root, folder, command="serve"):
+    """Builds a project as its server does, and what that leaves for later."""
+    import live_build
+
+    build_site(root, folder, command)
+    later = live_build.last.later if command == "serve" and state.site.live is None else {}
+    for file in later.values():
+        live_build.write_page(file)
+    if later:
+        later.clear()
+        live_build.last.config.plugins.on_post_build(config=live_build.last.config)
+
+
 def files_in(folder):
-    """Returns every file of a built site; what is packed has the time in it."""
+    """Returns every file of a built site; what is packed has the time in it.
+
+    Not mkdocstrings' styles, which it writes only where it has rendered a page of the reference.
+    """
     files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".gz"]
+    files = [path for path in files if path.name != "_mkdocstrings.css"]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
@@ -103,7 +125,7 @@ def build(root, tmp_path):
             state.site.__init__()
             shutil.rmtree(root / ".cache" / "pages")
             (root / ".cache" / "reference.json").unlink()
-        build_site(root, tmp_path / "site", command)
+        build_whole_site(root, tmp_path / "site", command)
         return files_in(tmp_path / "site")
 
     return again
@@ -141,6 +163,19 @@ def test_a_server_watches_the_chapters_the_recorded_runs_and_all_our_packages(ro
     assert {str(root.joinpath(name)) for name in folders} <= set(watched)
 
 
+def test_a_port_in_use_is_said_before_anything_is_built():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"]
+        env = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, encoding="utf-8", stdout=-1, stderr=-2, timeout=120
+        )
+    assert done.returncode == 2
+    assert f"Port {port} is in use: mkdocs serve -a 127.0.0.1:" in done.stdout
+    assert "Traceback" not in done.stdout and len(done.stdout.splitlines()) < 5
+
+
 @pytest.fixture
 def live(root, tmp_path):
     """A server's builds, with what it would tell open pages."""
@@ -148,15 +183,16 @@ def live(root, tmp_path):
 
     class Pages:
         folder = tmp_path / "site"
+        opened_last = ""
         told: list = []
 
         def announce(self, urls):
             self.told.append(urls)
 
-        def is_there(self, name):
+        def release(self, name):
             """No request waits."""
 
-    build_site(root, Pages.folder)
+    build_whole_site(root, Pages.folder)
     pages = Pages()
     pages.told = []
     made = live_build.LiveBuild(lambda: build_site(root, state.site.live.spare), pages)
@@ -204,7 +240,7 @@ def test_an_edit_is_shown_by_its_page_alone_and_the_rest_follows(
     live.step(set())
     assert live.pages.told == [[url], None]  # once
     state.site.__init__()
-    build_site(root, tmp_path / "fresh")
+    build_whole_site(root, tmp_path / "fresh")
     assert files_in(tmp_path / "fresh") == built
 
 
@@ -316,13 +352,15 @@ def test_a_published_page_is_shown_elsewhere_with_a_picture_of_its_own(
     assert len(pictures) == 3
 
 
-def test_a_first_start_answers_with_two_pages_and_builds_the_rest_when_it_is_asked(
-    root, tmp_path, monkeypatch
+@pytest.mark.parametrize("has_run", [False, True])
+def test_a_start_answers_with_two_pages_and_builds_the_rest_when_it_is_asked(
+    has_run, root, tmp_path, monkeypatch
 ):
     import live_build
     import serving
 
-    (root / ".cache" / "chapters" / "02_one.json").unlink()  # a chapter has to run
+    if not has_run:
+        (root / ".cache" / "chapters" / "02_one.json").unlink()
     folder = tmp_path / "site"
     build_site(root, folder)
     pages = {path.relative_to(folder).as_posix() for path in folder.rglob("index.html")}
@@ -359,5 +397,5 @@ def test_a_first_start_answers_with_two_pages_and_builds_the_rest_when_it_is_ask
     for built in (now, at_once):
         search = json.loads(built.pop("search.json"))
         built["search"] = sorted(map(str, search["sections"])), search["equations"]
-        del built["sitemap.xml"], built["assets/_mkdocstrings.css"]
+        del built["sitemap.xml"]
     assert now == at_once

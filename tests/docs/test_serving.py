@@ -2,9 +2,11 @@
 
 import http.client
 import os
+import re
 import threading
 import time
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import sha256
 
@@ -101,7 +103,46 @@ def test_a_site_may_stand_below_a_path(folder):
         assert ask(server, "/a/")[0].status == 404
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/" + "a" * 5000, "/_live/" + "a" * 5000, "/_live/" + "a" * 300 + ".js",
+        "/%00", "/a/%00.js", "/_live/%00.js", "/%ff%fe", "/%0d%0aa", "//", "/" + "../" * 3000,
+        "/_live/page/" + "a" * 5000, "/[", "/%5B::1", "/a?" + "b" * 5000,
+    ],
+)  # fmt: skip
+def test_an_odd_address_is_answered_and_the_terminal_stays_silent(server, path, capfd):
+    assert ask(server, path)[0].status in (200, 302, 404)
+    assert not capfd.readouterr().err
+
+
+def test_the_page_that_was_opened_last_is_known(server):
+    for path in ("/a/", "/a.js", "/_live/live.js"):
+        ask(server, path)
+    ask(server, "/none/", Sec_Fetch_Dest="empty", **{"Sec-Fetch-Dest": "empty"})  # a script's
+    assert server.opened_last == "a/"
+
+
+def test_many_pages_at_once_are_all_answered(server):
+    """Which need a place to wait in while the server takes them one by one."""
+    queued = []
+    with ThreadPoolExecutor(200) as pool:
+        queued += pool.map(lambda _: ask(server, "/a/")[0].status, range(400))
+    assert set(queued) == {200} and serving.PageServer.request_queue_size >= 200
+
+
+def test_an_address_that_is_taken_is_said_with_one_that_is_not(server):
+    sentence = serving.check_address("127.0.0.1", server.server_port)
+    free = re.fullmatch(
+        rf"Port {server.server_port} is in use: mkdocs serve -a 127.0.0.1:(\d+)", sentence
+    )
+    assert serving.check_address("127.0.0.1", int(free[1])) == ""
+    assert "203.0.113.7:8000" in serving.check_address("203.0.113.7", 8000)  # not this machine's
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1", "[", "]"]
+)
 def test_a_name_that_is_not_this_machine_s_gets_no_page(server, host):
     answer, body = ask(server, "/a/", Host=host)
     assert answer.status == 403 and b"localhost" in body
@@ -276,7 +317,13 @@ def test_a_large_body_is_refused_unread(running, asked):
     assert status == 413 and asked == []
 
 
-@pytest.mark.parametrize("body", ["", "[", "3", "[]"])
+@pytest.mark.parametrize("size", ["²", "-1", "1e3", "9" * 5000, ""])
+def test_a_size_that_is_none_is_refused(running, asked, capfd, size):
+    status, _, _ = post(running, body="", Content_Length=size.encode("latin-1"))
+    assert status == 413 and asked == [] and not capfd.readouterr().err
+
+
+@pytest.mark.parametrize("body", ["", "[", "3", "[]", "[" * 100_000, '{"a":' * 100_000])
 def test_what_is_no_request_gets_a_sentence(running, body):
     assert post(running, body=body)[0] == 400
 
@@ -417,6 +464,55 @@ def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, 
     assert page.evaluate("document.documentElement.dataset.updates") is None
 
 
+def long_page(kind, k):
+    """A section whose heading is far above what is read, after so many patches of a kind."""
+    blocks = [f'<p id="p{n}" style="margin:0;height:90px">Paragraph {n}</p>' for n in range(40)]
+    new = '<div class="slp-output"><p style="height:130px">output {}</p></div>'
+    if kind == "inserted below the heading":
+        blocks[0:0] = [new.format(n) for n in range(k)]
+    if kind == "inserted just above":
+        blocks[19:19] = [new.format(n) for n in range(k)]
+    if kind == "taken away":
+        blocks[0:0] = [new.format(n) for n in range(40 - k)]
+    if kind == "another height":
+        blocks[0] = f'<div class="slp-output"><p style="height:{50 + 37 * k}px">{k}</p></div>'
+    if kind == "inserted below":
+        blocks[30:30] = [new.format(n) for n in range(k)]
+    if kind == "the block itself":
+        blocks[20] = blocks[20].replace("Paragraph", f"Text {k}")
+    inside = "".join(blocks)
+    return PAGE.format(f'<div class="slp-chapter"><h1 id="one">One</h1>{inside}</div>')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("inserted below the heading", "inserted just above", "taken away", "another height"),
+        *("inserted below", "the block itself"),
+    ],
+)
+def test_what_is_read_stays_where_it_is_however_the_page_changes(kind, server, folder, browser):
+    path = folder / "a" / "index.html"
+    write(path, long_page(kind, 0))
+    page = browser.new_page(viewport={"width": 800, "height": 700})
+    page.goto(f"{server.url}a/")
+    page.evaluate("document.querySelector('#p20').scrollIntoView(); scrollBy(0, -40)")
+    top = "Math.round(document.querySelector('#p20').getBoundingClientRect().top)"
+    page.wait_for_timeout(300)
+    before = page.evaluate(top)
+    for k in range(1, 31):
+        write(path, long_page(kind, k))
+        server.announce(["a/"])
+        until(page, f"document.documentElement.dataset.updates === '{k}'")
+        assert abs(page.evaluate(top) - before) <= 2, k
+    page.wait_for_timeout(200)
+    assert abs(page.evaluate(top) - before) <= 2
+    page.reload()
+    until(page, f"Math.abs({top} - {before}) <= 2")
+    page.close()
+
+
 @pytest.mark.slow
 def test_a_page_that_missed_something_catches_up_when_it_is_looked_at(server, folder, browser):
     path = folder / "a" / "index.html"
@@ -515,6 +611,37 @@ def test_a_cell_is_changed_run_kept_and_put_back(chapter, asked):
     chapter.reload()
     chapter.wait_for_selector(".slp-cell-bar")
     assert chapter.locator(".is-open").count() == 0
+
+
+@pytest.mark.slow
+def test_what_a_cell_put_out_is_old_as_soon_as_its_text_is_another(chapter):
+    cell = chapter.locator(".slp-cell").nth(0)
+    editor = cell.get_by_role("textbox", name="Code of cell 1")
+    old = cell.locator(".slp-cell-output.slp-outdated")
+    cell.get_by_role("button", name="Run").click()
+    cell.get_by_text("Ran in 0.5 s.").wait_for()
+    assert old.count() == 0
+    editor.fill("x = 5")
+    assert old.is_visible() and cell.get_by_text("Changed since it ran").is_visible()
+    editor.fill("x = 1")  # what ran
+    assert old.count() == 0 and cell.get_by_text("Changed since it ran").count() == 0
+    editor.fill("x = 5")
+    cell.get_by_role("button", name="Run").click()
+    cell.locator(".slp-output p", has_text="x = 5").wait_for()
+    assert old.count() == 0
+
+
+@pytest.mark.slow
+def test_a_cell_s_text_is_on_paper_with_lines_that_no_screen_has_shown(chapter):
+    cell = chapter.locator(".slp-cell").nth(0)
+    cell.get_by_role("button", name="Edit").click()
+    editor = cell.get_by_role("textbox", name="Code of cell 1")
+    text = "\n".join(f"x_{k} = {k}" for k in range(400))
+    editor.fill(text)
+    chapter.emulate_media(media="print")
+    chapter.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert cell.locator(".slp-cell-paper").text_content() == text
+    assert chapter.locator(".slp-cell-paper", has_text="x").count() == 1
 
 
 @pytest.mark.slow
@@ -646,7 +773,7 @@ def test_a_page_that_is_still_to_come_is_waited_for_and_others_are_not(server, f
     (folder / "later").mkdir()
     (folder / "later" / "index.html").write_text(PAGE.format("<p>came</p>"), encoding="utf-8")
     for name in ("later/index.html", "lost/index.html"):  # the second could not be made
-        server.is_there(name)
+        server.release(name)
     for one in waiting:
         one.join(10)
     assert b"came" in answers["/later/"][1]

@@ -12,7 +12,6 @@ import pytest
 import torch
 from model_stage import (
     ADDRESS,
-    MODELS,
     answering,
     assert_accessible,
     model_of,
@@ -97,7 +96,7 @@ def settled(page):
 @pytest.mark.parametrize("name", model_pages.MODELS)
 def test_the_weights_are_those_of_the_recorded_run_and_small(name):
     run = json.loads(RUN.read_text("utf-8"))[name]
-    weights = (MODELS / name / "model.safetensors").read_bytes()
+    weights = (model_pages.model_folder(ROOT, name) / "model.safetensors").read_bytes()
     assert hashlib.sha256(weights).hexdigest() == run["sha256"]
     assert len(weights) == run["bytes"] < 1_500_000
 
@@ -260,7 +259,9 @@ def test_the_same_seed_writes_the_same_and_the_address_brings_it_back(page, brow
 def test_the_bars_follow_the_sliders_and_write(page):
     page.fill("#w-text", "the whal")
     bars = page.locator(".w-next button")
-    characters = json.loads((MODELS / "text" / "tokenizer.json").read_text("utf-8"))["vocabulary"]
+    characters = json.loads(
+        (model_pages.model_folder(ROOT, "text") / "tokenizer.json").read_text("utf-8")
+    )["vocabulary"]
     u = model_of("text")(torch.tensor([characters.index(c) for c in "the whal"]))[-1]
     best = characters[u.argmax()]
     first = "c => document.querySelector('.w-next span').textContent === c"

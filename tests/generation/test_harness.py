@@ -69,6 +69,29 @@ def test_the_log_probability_of_a_continuation(context, continuation, both):
     assert len(whole) > window + 1 or context != TEXT * 3
 
 
+@pytest.mark.parametrize(
+    "context, continuation",
+    [("The gui", "tar"), ("The g", "uitar is tuned"), ("Pl", "ay"), ("The guitar is tun", "ed in")],
+)
+def test_a_token_that_spans_the_join_is_scored_on_both_sides(context, continuation, both):
+    """lm-eval stops there, or scores what is behind that token alone."""
+    theirs, ours = both
+    encode = ours.tokenizer.encode
+    prompt, rest = encode(context), encode(continuation)
+    assert encode(context + continuation)[: len(prompt)] != prompt or len(prompt) > 1
+    assert encode(context + continuation) != prompt + rest
+    ((found, is_greedy),) = ours.loglikelihood([Request((context, continuation))])
+    expected, greedy = scored(theirs, [*prompt, *rest][:-1], rest)
+    assert found == pytest.approx(expected, abs=1e-4) and is_greedy == greedy
+    assert ours.tokenizer.decode(rest) == continuation and found < -0.1
+
+
+@pytest.mark.parametrize("context", ["The guitar", "", "Play it"])
+def test_an_empty_continuation_is_not_certain_but_refused(context, both):
+    with pytest.raises(ValueError, match=f"The continuation of '{context}' is empty"):
+        both[1].loglikelihood([Request((context, ""))])
+
+
 @pytest.mark.parametrize("text", ["Play it", TEXT, TEXT * 3, ""])
 def test_the_log_probability_of_a_text_in_windows(text, both):
     theirs, ours = both

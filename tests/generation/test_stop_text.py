@@ -24,12 +24,19 @@ def test_any_division_into_pieces_gives_the_same_text():
         text = "".join(draw.choices("ab\n", k=12))
         strings = ["".join(draw.choices("ab\n", k=draw.randint(1, 4))) for _ in range(3)]
         stop, shown = StopText(strings), ""
-        for letter in text:
-            shown += stop.feed(letter)
+        borders = sorted(draw.sample(range(13), draw.randint(0, 12)))
+        for a, b in itertools.pairwise([0, *borders, 12]):
+            shown += stop.feed(text[a:b])
             assert cut(text, strings).startswith(shown)  # nothing is shown that must go
         shown += stop.finish()
         assert shown == stop.text == cut(text, strings)
         assert (stop.found is None) == (stop.text == text and not any(s in text for s in strings))
+
+
+@pytest.mark.parametrize("pieces", [["abcd"], ["abc", "d"], ["ab", "cd"], [*"abcd"]])
+def test_of_strings_in_each_other_the_one_that_is_whole_first_ends_the_text(pieces):
+    stop = StopText(["abcd", "bc", "c"])
+    assert "".join(map(stop.feed, pieces)) + stop.finish() == "a" and stop.found == "bc"
 
 
 @pytest.mark.parametrize("borders", [*itertools.combinations(range(1, 9), 3)])

@@ -11,7 +11,8 @@ from slp_guitar.ascii_reader import parse_ascii_tabs, read_tab_file
 from slp_guitar.ascii_writer import compute_columns_per_step, format_tab
 from slp_guitar.formats.registry import write_tab
 from slp_guitar.fretboard import HALF_STEP_DOWN, OPEN_D, STANDARD, Note, Tuning
-from slp_guitar.tab import Bar, Event, Tab, Technique
+from slp_guitar.playing_signs import PLAYING_SIGNS
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 C_AND_RUN = Tab(
     title="C and a run",
@@ -201,42 +202,49 @@ def test_nothing_is_left_behind_when_the_rename_fails(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["taken.txt"]
 
 
-def as_ascii_holds_it(tab):
-    bars = (
-        replace(bar, events=tuple(Event(event.step, event.notes) for event in bar.events))
-        for bar in tab.bars
-    )
+MARKS = [
+    (), *((Technique(kind),) for kind in ("dead", "hammer", "pull", "slide", "vibrato")),
+    *((Technique("bend", size),) for size in (1, 2, 3, 4, 6, 8)),
+]  # fmt: skip
+"""How a note may be played that has a sign in a text."""
+
+
+def as_ascii_holds_it(tab, rng):
+    """The same bars with all that a text can say: marks, repeats, endings, signs and keys."""
+    bars = []
+    for bar in tab.bars:
+        events = []
+        for each in bar.events:
+            notes = []
+            for note in each.notes:
+                marks = rng.choice(MARKS)
+                fret = 0 if marks == MARKS[1] else note.fret
+                notes.append(TabNote(note._replace(fret=fret), 0, marks))
+            events.append(Event.from_notes(each.step, notes))
+        bar = replace(bar, events=tuple(events), key=rng.choice([None, None, "D", "Fm"]))
+        bar = replace(bar, starts_repeat=rng.random() < 0.1, num_plays=rng.choice([0, 0, 0, 2, 3]))
+        bar = replace(bar, endings=rng.choice([(), (), (), (1,), (1, 2)]))
+        is_signed = rng.random() < 0.1
+        bars.append(replace(bar, signs=tuple(rng.sample([*PLAYING_SIGNS], is_signed))))
+    if rng.random() < 0.4:  # columns
+        bars = [replace(bar, time_signature=None, tempo_bpm=None) for bar in bars]
+        tab = replace(tab, steps_per_quarter=None)
     return replace(tab, bars=tuple(bars))
 
 
-@pytest.mark.parametrize("width", mostly_slow([24, 40, 80], 40))
-def test_what_is_written_is_read_back_in_every_tuning_and_unit(tmp_path, width):
-    rng = random.Random(width)
-    for number in range(30):
-        strings = rng.choice([4, 5, 6, 6, 6, 7, 8])
-        tab = as_ascii_holds_it(random_piece(rng, strings, plain=True))
-        if number % 3 == 0:
-            bars = tuple(replace(bar, time_signature=None, tempo_bpm=None) for bar in tab.bars)
-            tab = replace(tab, bars=bars, steps_per_quarter=None)
-        tabs, problems = parse_ascii_tabs(format_tab(tab, width, with_time_lines=True))
-        assert tabs == [tab] and problems == []
-    (tmp_path / "tab.txt").write_text(
-        format_tab(tab, width, with_time_lines=True), encoding="utf-8"
-    )
-    assert read_tab_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
-
-
-def test_how_notes_are_played_is_read_back(tmp_path):
-    kinds = [("hammer", 0), ("pull", 0), ("slide", 0), ("vibrato", 0)]
-    kinds += [("bend", size) for size in (1, 2, 3, 4, 6)]
-    for fret in (0, 7, 12):
-        events = tuple(
-            Event(2 * i, (Note(3, fret), Note(1, 9)), techniques=((Technique(*kind),), ()))
-            for i, kind in enumerate(kinds)
-        )
-        tab = Tab("Marks", bars=(Bar(2 * len(kinds), events),), steps_per_quarter=4)
-        for width in (30, 80):
-            assert parse_ascii_tabs(format_tab(tab, width, with_time_lines=True)) == ([tab], [])
+@pytest.mark.parametrize("seed", mostly_slow(range(12), 0, 1, 2))
+def test_whatever_is_written_is_read_back_as_it_was(tmp_path, seed):
+    """In every tuning, unit and width, and nothing in the text is left over."""
+    rng = random.Random(seed)
+    for _ in range(40):
+        tab = as_ascii_holds_it(random_piece(rng, rng.choice([4, 5, 6, 6, 7, 8])), rng)
+        width, beat = rng.choice([24, 40, 80, 120]), rng.choice([None, None, 4])
+        text = format_tab(tab, width, number_beats_every=beat, with_time_lines=True)
+        (read,), problems = parse_ascii_tabs(text, names_unread=True)
+        said = {"stated_time_signature": None, "stated_tempo_bpm": None}  # as of the first bar
+        assert replace(read, **said) == tab and problems == []
+    (tmp_path / "tab.txt").write_text(text, encoding="utf-8")
+    assert read_tab_file(tmp_path / "tab.txt")[0] == [replace(read, source="tab.txt")]
 
 
 def test_a_dead_note_is_an_x():

@@ -99,8 +99,8 @@ def test_what_no_tab_has_is_named_with_its_number_and_first_bar(tmp_path):
     note = (1, 0, "normal")
     _, problems = song([[(1, note)], [(2, note), (2, note)]], tmp_path, change)
     assert said(problems) == [
-        "2 fade-ins are left out (the first in bar 2)",
-        "2 trills are left out (the first in bar 2)",
+        "2 BeatEffect.fadeIn left out (the first in bar 2)",
+        "2 NoteEffect.trill left out (the first in bar 2)",
     ]
 
 
@@ -350,7 +350,7 @@ def test_drums_are_left_out_however_they_are_written(tmp_path):
             xml(tmp_path, measure, instrument=instrument)
     (tab,), problems = xml(tmp_path, quarter("C") + drum + quarter("D"))
     assert [onset for onset, *_ in sounding(tab)] == [0, 2]
-    assert said(problems) == ["notes without a pitch are left out (the first in bar 1)"]
+    assert said(problems) == ["unpitched left out (the first in bar 1)"]
 
 
 def test_a_bar_may_be_repeated_by_a_sign(tmp_path):
@@ -377,7 +377,7 @@ def test_a_note_may_be_tied_by_notation_alone_and_cues_are_not_played(tmp_path):
     cue = quarter("G").replace("<note>", "<note><cue/>")
     (tab,), problems = xml(tmp_path, first + second + cue + quarter("E"))
     assert sounding(tab) == [(0, 2, 62), (3, 1, 64)]
-    assert said(problems) == ["cue notes are left out (the first in bar 1)"]
+    assert said(problems) == ["cue left out (the first in bar 1)"]
 
 
 def test_a_tempo_inside_a_measure_begins_there_or_by_the_offset_of_its_sound(tmp_path):
@@ -502,7 +502,10 @@ def test_instruments_are_parts_the_guitar_first_and_two_hands_are_one(tmp_path, 
     path = midi(tmp_path, (named("Flute", 73), [76]), (named("Six", 25, 1), [64, 65]))
     tabs, problems = read_midi_tabs(path)
     assert [(tab.title, tab.track) for tab in tabs] == [("", "Six"), ("", "Flute")]
-    assert said(problems) == ["tracks 1, 2 are read one by one; --tracks chooses some"]
+    assert said(problems) == [
+        "tracks 1, 2 are read one by one; --tracks chooses some",
+        "program_change 73 left out (the first in bar 1)",
+    ]
     (one,), _ = read_midi_tabs(path, tracks=[1])
     assert [pitch for *_, pitch in sounding(one)] == [76]
     hands = midi(tmp_path, (named("Right"), [76]), (named("Left", 0, 1), [48]))
@@ -510,12 +513,16 @@ def test_instruments_are_parts_the_guitar_first_and_two_hands_are_one(tmp_path, 
     assert len(sounding(both)) == 2
 
 
-def test_a_part_out_of_reach_is_left_out_and_the_others_are_fingered(tmp_path, capsys):
+def test_a_part_out_of_reach_keeps_its_bars_and_its_notes_are_named(tmp_path, capsys):
     parts = (named("Guitar"), [64]), (named("Bass", 0, 1), [33]), (named("Bell", 0, 2), [120])
     assert main(["convert", str(midi(tmp_path, *parts)), "-o", str(tmp_path / "out.gp5")]) == 0
     tabs, _ = registry.read_any_tab_file(tmp_path / "out.gp5")
-    assert [len(tab.tuning.open_pitches) for tab in tabs] == [6, 4]
-    assert "Bell: left out. " in capsys.readouterr().err
+    assert [(tab.track, len(tab.tuning.open_pitches)) for tab in tabs] == [
+        ("Guitar", 6), ("Bass", 4), ("Bell", 6),
+    ]  # fmt: skip
+    assert (
+        "Bell: its bars are left empty: no neck has any of its 1 note." in capsys.readouterr().err
+    )
 
 
 # --- alphaTex, and what was written --------------------------------------------------------------
@@ -524,7 +531,7 @@ def test_a_part_out_of_reach_is_left_out_and_the_others_are_fingered(tmp_path, c
 def test_a_grace_note_takes_no_time():
     (tab,), problems = parse_alphatex_tabs("(3.1).8{gr} 5.1.4 7.1.16{gr ob} 8.1.4")
     assert [(onset, pitch) for onset, _, pitch in sounding(tab)] == [(0, 69), (1, 72)]
-    assert said(problems) == ["grace notes are left out"]
+    assert said(problems) == ["2 {gr} left out (the first in bar 1)"]
 
 
 def test_an_effect_of_a_beat_is_of_each_of_its_notes():
@@ -554,4 +561,4 @@ def test_a_track_without_notes_hides_no_loss(tmp_path):
     tabs = [timed(Bar(4, (bend,), (4, 4), 90), unit=1), timed(Bar(4, (), (4, 4), 90), unit=1)]
     registry.write_tab(tabs[0], tmp_path / "out.mid", tabs[1])
     lost = registry.find_losses(tabs, tmp_path / "out.mid")
-    assert lost[:1] == ["1 tracks without notes"] and "1 bends" in lost
+    assert lost[:1] == ["tracks without notes"] and "bends (the first in bar 1)" in lost

@@ -18,7 +18,7 @@ from slp_guitar.fretboard import (
     get_scale_length,
     is_playable_grip,
 )
-from slp_guitar.hand import explain_impossible_grip
+from slp_guitar.hand import choose_fingers, explain_impossible_grip
 from slp_guitar.tab import Bar, Event, Tab, TabNote
 
 BASS = Tuning((43, 38, 33, 28))
@@ -50,6 +50,29 @@ def held(text):
 )
 def test_a_grip_passes_or_is_refused_by_name(grip, refusal):
     assert explain_impossible_grip(held(grip), 650) == refusal
+
+
+@pytest.mark.parametrize(
+    ("grip", "hand", "fingers"),
+    [
+        ("x 3 2 0 1 0", 1, "x 3 2 0 1 0"),  # C
+        ("1 3 3 2 1 1", 1, "1 3 4 2 1 1"),  # F over a barre
+        ("x 2 4 4 3 2", 2, "x 1 3 4 2 1"),  # B minor
+        ("x x 0 2 3 2", 2, "x x 0 1 3 2"),  # D
+        ("x 5 7 5 6 5", 5, "x 1 3 1 2 1"),  # over a barre that the chord's notes interrupt
+        ("x x x 5 x x", 5, "x x x 1 x x"),  # alone it takes the finger of its place
+        ("x x x 8 x x", 5, "x x x 4 x x"),
+        ("x x x 9 x x", 5, "x x x 4 x x"),  # reached for
+        ("0 x 0 0 x 0", 3, "0 x 0 0 x 0"),
+        ("0 2 2 1 0 0", 1, "0 2 3 1 0 0"),  # E
+        ("0 x x x x 12", 1, "0 x x x x 4"),  # where no finger of the hand is near
+        ("1 x x x x 6", 1, "0 x x x x 0"),  # no hand takes it
+    ],
+)
+def test_fingers_are_those_of_the_hand_where_it_is(grip, hand, fingers):
+    places = held(grip)
+    numbers = dict(held(fingers))
+    assert choose_fingers(places, hand, 650) == [numbers[string] for string, _ in places]
 
 
 def test_two_notes_need_two_strings_and_an_open_string_stops_a_barre():

@@ -1,4 +1,4 @@
-"""Fitted costs: the cheapest of all fingerings, what is remembered, and the likelihood of a fit."""
+"""Costs of the hand: the cheapest fingering of all, what is remembered, and a fit's likelihood."""
 
 import itertools
 import math
@@ -7,15 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from slp_guitar.fingering import features, fitted_costs, lattice
-from slp_guitar.fingering.features import Memory, classify_gaps
-from slp_guitar.fingering.fitted_costs import (
-    CUT,
-    RELEASED,
-    UNIT,
-    FittedCosts,
-    load_weights,
-)
+from slp_guitar.fingering import costs as hand_costs
+from slp_guitar.fingering import features, lattice
+from slp_guitar.fingering.costs import UNIT, HandCosts, load_weights
+from slp_guitar.fingering.features import CUT, RELEASED, Memory, classify_gaps
 from slp_guitar.fingering.grips import find_grips
 from slp_guitar.fingering.lattice import FingeringLattice
 from slp_guitar.fingering.passages import Passage
@@ -58,8 +53,7 @@ def price_path(passage, path, costs):
     held = ()
     for t, grip in enumerate(path):
         released = find_released_notes(held, grip)
-        cost += costs.weights.get(CUT, 0) * sum(n.string in {m.string for m in grip} for n in held)
-        cost += costs.weights.get(RELEASED, 0) * len(released)
+        cost += costs.price(features.ringing_features(held, grip))
         held = passage.ringing().held_after(t, [n for n in held if n not in released], grip)
     own = [[costs.price_at_each_fret(grip)[k] for k in range(len(HANDS))] for grip in path]
     roads = [
@@ -74,11 +68,11 @@ def price_path(passage, path, costs):
 
 
 def test_path_and_prices_are_the_cheapest_of_all(monkeypatch):
-    monkeypatch.setattr(fitted_costs, "HAND_FRETS", HANDS)
+    monkeypatch.setattr(hand_costs, "HAND_FRETS", HANDS)
     chance, num_cut = random.Random(3), 0
     for _ in range(5):
         passage, choices = random_passage(chance, 4, 2)
-        costs = FittedCosts(random_weights(chance, lambda name: not is_of_memory(name)))
+        costs = HandCosts(random_weights(chance, lambda name: not is_of_memory(name)))
         every = {path: price_path(passage, path, costs) for path in itertools.product(*choices)}
         found = FingeringLattice(passage, choices, costs)
         path, prices = tuple(found.find_cheapest_path()), found.price_grips()
@@ -96,13 +90,13 @@ def test_a_pitch_stays_where_it_was_a_moment_ago_and_is_forgotten_later():
     for gap, expected in ((2, high), (4, high), (5, low), (70, low)):
         passage = Passage(STANDARD, ((64,), *((52,),) * (gap - 1), (64,)))
         choices = [[high], *[[other]] * (gap - 1), [low, high]]
-        found = FingeringLattice(passage, choices, FittedCosts(weights))
+        found = FingeringLattice(passage, choices, HandCosts(weights))
         assert found.find_cheapest_path()[-1] == expected
     chords = [(Note(3, 0), Note(2, 0)), (Note(3, 0), Note(2, 0))]
     elsewhere = (Note(4, 5), Note(3, 4))
     passage = Passage(STANDARD, ((55, 59), (52,), (55, 59)))
     choices = [chords[:1], [other], [elsewhere, chords[1]]]
-    costs = FittedCosts({"other grip than for the same chord": 2.0, "frets": -0.125})
+    costs = HandCosts({"other grip than for the same chord": 2.0, "frets": -0.125})
     assert FingeringLattice(passage, choices, costs).find_cheapest_path()[-1] == chords[1]
 
 
@@ -111,7 +105,7 @@ def test_a_full_beam_still_has_a_price_for_each_grip():
     moments = tuple((p,) for p in chance.choices(range(55, 65), k=40))
     passage = Passage(STANDARD, moments, (), tuple(map(float, range(40))), "", ((9.0,),) * 40)
     choices = [find_grips(own, STANDARD) for own in moments]
-    costs = FittedCosts(random_weights(chance, lambda name: not is_of_memory(name)))
+    costs = HandCosts(random_weights(chance, lambda name: not is_of_memory(name)))
     found = FingeringLattice(passage, choices, costs)
     assert max(map(len, found._paid)) >= lattice.MAX_STATES
     cheapest = [min(own) for own in found.price_grips()]
@@ -122,10 +116,78 @@ def test_a_full_beam_still_has_a_price_for_each_grip():
 
 def test_what_a_guitarist_asks_for_is_a_cost_of_its_own():
     grip = (Note(6, 0), Note(1, 3))
-    plain = FittedCosts(load_weights()).price_at_each_fret(grip)
-    asked = FittedCosts(load_weights(), open_string_cost=-1.0, preferred_position=7)
-    more = [b - a for a, b in zip(plain, asked.price_at_each_fret(grip), strict=True)]
-    assert more == [-1.0 + 0.5 * abs(hand - 7) for hand in range(1, 16)]
+    plain = HandCosts(load_weights()).price_at_each_fret(grip)
+    # An open string is six frets away from the seventh position, unless such strings are wanted.
+    for open_string_cost, own in ((-1.0, -1.0), (0.0, 6.0), (2.0, 8.0)):
+        asked = HandCosts(open_string_cost=open_string_cost, preferred_position=7)
+        more = [b - a for a, b in zip(plain, asked.price_at_each_fret(grip), strict=True)]
+        assert more == [own + abs(hand - 7) for hand in range(1, 16)]
+
+
+def test_what_a_hand_would_rather_not_do_is_counted_fret_by_fret():
+    costs = HandCosts({
+        "frets behind the index": 3.0, "frets of stretch": 2.0, "frets": 0.5,
+        "chord: skipped strings": 0.25, "chord: open strings": -1.0,
+        "move, time usual": 0.5, "frets moved, time usual": 0.75,
+    })  # fmt: skip
+    open_and_behind = (Note(5, 2), Note(1, 0))
+    assert costs.price_at_each_fret(open_and_behind)[3] == 0.5 * 2 + 3.0 * 2 - 1.0 + 0.25 * 3
+    assert costs.price_at_each_fret((Note(4, 8),))[3] == 0.5 * 8 + 2.0
+    moves = costs.move_costs("usual", was_open=False)
+    assert moves[4][4] == 0 and moves[4][1] == moves[1][4] == 0.5 + 0.75 * 3
+
+
+def find_path(*pitches, tuning=STANDARD, **asked):
+    passage = Passage(tuning, tuple((p,) if isinstance(p, int) else p for p in pitches))
+    return lattice.find_cheapest_fingering(passage, HandCosts(**asked))
+
+
+def test_a_scale_stays_in_the_first_position_or_in_the_one_that_is_asked_for():
+    path = find_path(48, 50, 52, 53, 55, 57, 59, 60)
+    places = "5.3 4.0 4.2 4.3 3.0 3.2 2.0 2.1".split()
+    assert [f"{note.string}.{note.fret}" for (note,) in path] == places
+    a_major = [57 - 12 + p for p in (0, 2, 4, 5, 7, 9, 11, 12, 14, 16, 17, 19, 21, 23, 24)]
+    frets = [note.fret for (note,) in find_path(*a_major, *a_major[::-1], preferred_position=4)]
+    assert set(frets) == {4, 5, 6, 7}
+
+
+def test_the_hand_remembers_its_place_through_open_strings_and_goes_where_it_is_needed():
+    """An open string between two notes at fret 9 does not bring the hand back to the nut."""
+    path = find_path(73, 71, 64, 71, 73)
+    assert path[2][0].fret == 0 and path[1] == path[3] and path[1][0].fret == path[0][0].fret - 2
+    choices = [[(Note(6, 1),)], [(Note(2, 1),), (Note(4, 10),)], [(Note(1, 12),)]]
+    passage = Passage(STANDARD, ((41,), (60,), (41,), (76,), (60,), (76,)))
+    some = [choices[k] for k in (0, 1, 0, 2, 1, 2)]
+    path = FingeringLattice(passage, some, HandCosts()).find_cheapest_path()
+    assert path[1] == (Note(2, 1),) and path[4] == (Note(4, 10),)
+
+
+def test_open_strings_are_wanted_or_shunned():
+    scale = (60, 62, 64, 65, 67, 69, 71, 72)
+    opens = [
+        sum(grip[0].fret == 0 for grip in find_path(*scale, open_string_cost=cost))
+        for cost in (-5.0, 5.0)
+    ]
+    assert opens == [1, 0]  # E4 is the one open string of this scale
+
+
+def test_a_style_is_what_two_thirds_of_the_chords_are():
+    fifths, seventh, triad = (45, 52, 57), (50, 57, 60, 65), (48, 52, 55, 60)
+    assert features.find_style([fifths] * 2) == "" and features.find_style([seventh] * 2) == ""
+    assert features.find_style([fifths] * 3 + [(60,)] * 9) == "movable"
+    assert features.find_style([seventh] * 4 + [triad] * 2) == "comping"
+    assert features.find_style([seventh] * 4 + [triad] * 3) == ""
+    grip = (Note(4, 0), Note(3, 2), Note(2, 1), Note(1, 1))
+    assert list(features.style_features(grip, "comping")) == [(features.COMPING_OPEN, 1)]
+    assert list(features.style_features(grip[:1], "comping")) == []
+    assert list(features.style_features(grip, "")) == []
+
+
+def test_chords_for_comping_have_no_open_strings():
+    """Dm7, G7, Cmaj7, A7, four strings each: what xx0211 would take from the neck."""
+    jazz = [(50, 57, 60, 65), (43, 53, 59, 62), (48, 55, 59, 64), (45, 55, 61, 64)]
+    assert all(note.fret for grip in find_path(*jazz) for note in grip)
+    assert any(not note.fret for grip in find_path(*jazz[:2]) for note in grip)
 
 
 def test_the_weights_that_the_package_brings_are_exact_and_each_is_used():
@@ -137,7 +199,8 @@ def test_the_weights_that_the_package_brings_are_exact_and_each_is_used():
     memory = Memory({}, {})
     for grip in [*grips, *chords]:
         seen |= {name for name, _ in features.grip_features(grip)}
-        seen |= {name for name, _ in features.movable_features(grip)}
+        for style in ("movable", "comping"):
+            seen |= {name for name, _ in features.style_features(grip, style)}
         for hand in range(1, 16):
             seen |= {name for name, _ in features.hand_features(grip, hand)}
         for before in chance.sample([*grips, *chords], 30):
@@ -175,24 +238,29 @@ def test_the_likelihood_is_that_of_all_paths_counted_one_by_one(monkeypatch):
     from slp_guitar.fingering import cost_fitting
 
     monkeypatch.setattr(cost_fitting, "HAND_FRETS", HANDS)
-    monkeypatch.setattr(fitted_costs, "HAND_FRETS", HANDS)
+    monkeypatch.setattr(hand_costs, "HAND_FRETS", HANDS)
     chance = random.Random(5)
     passage, _ = random_passage(chance, 3, 1)
     choices = [find_grips(own, STANDARD) for own in passage.moments]
     assert all(2 <= len(choice) <= cost_fitting.MAX_GRIPS for choice in choices)
     passage = replace(passage, grips=tuple(choice[-1] for choice in choices))
-    fitter = cost_fitting.CostFitter([passage], memory_noise=0.0)
+    fitter = cost_fitting.CostFitter([passage], HandCosts())
+    remembered = lattice.find_cheapest_fingering(passage)
     weights = {name: chance.uniform(-0.5, 1) for name in fitter.names}
-    costs, classes = FittedCosts(weights), classify_gaps(passage.onsets)
+    costs, classes = HandCosts(weights), classify_gaps(passage.onsets)
     fitter.weights.data[:] = torch.tensor(list(map(weights.get, fitter.names)), dtype=torch.float64)
-    total, of_written, memory = 0.0, 0.0, Memory({}, {})
-    past = []
-    for t, (pitches, written) in enumerate(zip(passage.moments, passage.grips, strict=True)):
+    total, of_written, memory, held = 0.0, 0.0, Memory({}, {}), ()
+    past, num_held = [], 0
+    for t, pitches in enumerate(passage.moments):
         past.append({
             grip: costs.price(features.memory_features(t, pitches, grip, memory))
+            + costs.price(features.ringing_features(held, grip))
             for grip in choices[t]
         })  # fmt: skip
-        memory = memory.remember(t, pitches, written)
+        memory = memory.remember(t, pitches, remembered[t])
+        held = passage.ringing().held_after(t, held, remembered[t])
+        num_held += len(held)
+    assert num_held
     for path in itertools.product(*choices):
         cost = sum(own[grip] for own, grip in zip(past, path, strict=True))
         for t in range(1, len(path)):

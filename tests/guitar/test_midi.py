@@ -65,8 +65,8 @@ def test_a_file_by_hand(tmp_path):
     assert changes == [(6, (3, 4), 120)]
     assert [str(problem) for problem in problems] == [
         "song.mid: 1 notes of drums, on channel 10, are left out",
-        "song.mid: 1 pitch bends on channel 1 are left out",
         "song.mid: tracks 2, 3 are read together; --tracks chooses some",
+        "song.mid: pitchwheel left out (the first in bar 1)",
     ]
     assert [note[2] for note in sounding(read_midi_tabs(path, tracks=[3])[0][0])] == [40]
     assert [note[2] for note in sounding(read_midi_tabs(path, channels=[10])[0][0])] == [35]

@@ -232,4 +232,4 @@ def test_signs_are_read_as_people_write_them(words, sign):
 
 def test_an_unknown_jump_of_alphatex_is_named():
     _, problems = parse_alphatex_tabs("\\jump Nowhere 3.3.1 | 3.3.1")
-    assert [problem.message for problem in problems] == ["\\jump is left out"]
+    assert [problem.message for problem in problems] == ["\\jump left out (the first in bar 1)"]

@@ -105,9 +105,13 @@ def test_a_note_between_two_letters_has_its_share_of_the_time():
     assert onsets(found.tab) == [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
 
 
-def test_letters_of_other_note_values_are_scaled_to_the_stated_meter():
-    found = timed(lettered(*[("E S S", "0-2-3-")] * 4, head="Time: 2/4\n"))
-    assert onsets(found.tab) == [[0, 1, 1.5]] * 4
+def test_letters_keep_their_lengths_and_the_meter_follows():
+    short, full = ("Q  Q", "0--2--"), ("Q Q Q Q", "0-2-3-5-")
+    found = timed(lettered(*[full] * 2, *[short] * 8, head="Time: 4/4\n"))
+    assert onsets(found.tab) == [[0, 1, 2, 3]] * 2 + [[0, 1]] * 8
+    meters = [bar.time_signature for bar in found.tab.bars]
+    assert meters == [(4, 4), None, (2, 4), *[None] * 7]
+    assert "bars 3, 4, 5, 6, 7, 8, 9 are of another length than the meter" in found.remarks[0]
 
 
 def test_a_bar_whose_letters_are_of_another_length_keeps_that():

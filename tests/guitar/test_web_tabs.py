@@ -49,6 +49,8 @@ def test_a_tab_is_read_as_it_is_meant_or_what_is_wrong_is_said(said, text):
     tabs, problems = parse_ascii_tabs(text)
     assert len(problems) == len(said.get("refused", []))
     assert all(map(operator.contains, map(str, problems), said.get("refused", [])))
+    every = [str(each) for each in parse_ascii_tabs(text, names_unread=True)[1]]
+    assert all(any(unread in each for each in every) for unread in said.get("unread", []))
     if problems and "reads" not in said:
         return
     assert [as_said(tab) for tab in tabs] == said.get("reads", ["6.3+3.0 2.1 1.0"])

@@ -32,17 +32,17 @@ def random_options(rng, policy):
 
 def random_moments(rng, options):
     """Grips at random places, with now and then a pitch that no hand reaches, or one twice; some
-    begin again at the end. One piece in five is full of power chords."""
-    moments, is_powerful = [], rng.random() < 0.2
+    begin again at the end. One piece in five is full of power chords, and one of sevenths."""
+    moments, luck = [], rng.random()
     for number in range(1, rng.randint(2, 20)):
         tuning = options.tuning
         size, hand = rng.choice([1, 1, 1, 2, 3, 4, 6]), rng.randint(0, 12)
         strings = rng.sample(range(1, len(tuning.open_pitches) + 1), size)
         frets = [rng.choice([0, hand, hand + rng.randint(0, 4)]) for _ in strings]
         pitches = [tuning.pitch_of(Note(*place)) for place in zip(strings, frets, strict=True)]
-        if is_powerful:
-            root, shape = pitches[0], rng.choice(MOVABLE_CHORDS)
-            pitches = [root + apart for apart in shape][: rng.choice([1, 3, 3])]
+        if luck < 0.4:
+            shapes = MOVABLE_CHORDS if luck < 0.2 else ((0, 7, 10, 15), (0, 10, 16, 21))
+            pitches = [pitches[0] + apart for apart in rng.choice(shapes)][: rng.choice([1, 4, 4])]
         if rng.random() < 0.05:
             pitches[0] += rng.choice([-31, 31, 5])
         lasting = [rng.choice([0, 1, 1, 2, 3, 8]) for _ in pitches]

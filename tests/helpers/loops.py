@@ -22,13 +22,13 @@ def everything(i: int, j: int) -> bool:
 
 
 def softmax(scores: list[Tensor]) -> list[Tensor]:
-    """8.8: exp of each score over the sum of all of them."""
+    """`simple-softmax`: exp of each score over the sum of all of them."""
     exponentials = [torch.exp(score) for score in scores]
     return [e / sum(exponentials) for e in exponentials]
 
 
 def attend(Q: list[Tensor], K: list[Tensor], V: list[Tensor], visible: Visible):
-    """8.11-8.13: the weighted sum of values for each query, and the weights."""
+    """`scaled-score` to `head`: the weighted sum of values for each query, and the weights."""
     heads, alphas = [], []
     for i, q_i in enumerate(Q):
         seen = [j for j in range(len(K)) if visible(i, j)]
@@ -44,7 +44,7 @@ def attend(Q: list[Tensor], K: list[Tensor], V: list[Tensor], visible: Visible):
 
 
 def one_head(X: Tensor, W_Q, W_K, W_V, visible: Visible = causal, H_enc: Tensor | None = None):
-    """8.10-8.13 (13.11-13.12 with H_enc): queries from X, keys and values from X or H_enc."""
+    """`qkv-final` to `head` (`cross-QKV` with H_enc): queries from X, the rest from X or H_enc."""
     source = X if H_enc is None else H_enc
     Q = [x_i @ W_Q for x_i in X]
     K = [x_j @ W_K for x_j in source]
@@ -53,14 +53,14 @@ def one_head(X: Tensor, W_Q, W_K, W_V, visible: Visible = causal, H_enc: Tensor 
 
 
 def multi_head(X: Tensor, mha, visible: Visible = causal, H_enc: Tensor | None = None):
-    """8.15-8.19: each head by itself, then side by side, then through W^O."""
+    """`mh-qkv` to `mh-concat`: each head by itself, then side by side, then through W^O."""
     outputs = [one_head(X, w.W_Q, w.W_K, w.W_V, visible, H_enc) for w in mha.heads]
     rows = [torch.cat([head[i] for head, _ in outputs]) @ mha.W_O for i in range(len(X))]
     return torch.stack(rows), torch.stack([alpha for _, alpha in outputs])
 
 
 def layer_norm(x: Tensor, norm) -> Tensor:
-    """8.22-8.25 for one token, with epsilon where PyTorch has it."""
+    """`ln-mean` to `ln` for one token, with epsilon where PyTorch has it."""
     d = len(x)
     mu = sum(x[i] for i in range(d)) / d
     variance = sum((x[i] - mu) ** 2 for i in range(d)) / d
@@ -83,7 +83,7 @@ def swish(x: Tensor) -> Tensor:
 
 
 def feedforward(x: Tensor, ffn, activation=relu) -> Tensor:
-    """8.21 for one token."""
+    """`ffn` for one token."""
     return activation(x @ ffn.W_1 + ffn.b_1) @ ffn.W_2 + ffn.b_2
 
 
@@ -100,7 +100,7 @@ def pre_norm_block(
     enc_visible: Visible = everything,
     ffn=feedforward,
 ) -> Tensor:
-    """8.26-8.31, with cross-attention between 8.28 and 8.29 where there is an encoder."""
+    """`t1` to `h`, with cross-attention between `t3` and `t4` where there is an encoder."""
     t1 = torch.stack([layer_norm(x_i, block.norm_1) for x_i in X])
     t2, _ = multi_head(t1, block.attention, visible)
     t3 = torch.stack([t2[i] + X[i] for i in range(len(X))])
@@ -137,7 +137,7 @@ def post_norm_block(
 
 
 def stack(X: Tensor, stack_, visible: Visible = causal, **cross) -> Tensor:
-    """X^l = H^(l-1), then the final layer norm of 8.2's prose."""
+    """X^l = H^(l-1), then `final-ln`."""
     for block in stack_.blocks:
         X = pre_norm_block(X, block, visible, **cross)
     return torch.stack([layer_norm(x_i, stack_.final_norm) for x_i in X])
@@ -150,7 +150,7 @@ def input_rows(ids: list[int], encoding) -> Tensor:
 
 
 def logits(H: Tensor, E: Tensor) -> Tensor:
-    """8.46, one word of the vocabulary at a time."""
+    """`logits`, one word of the vocabulary at a time."""
     return torch.stack([torch.stack([(h_i * e_w).sum() for e_w in E]) for h_i in H])
 
 

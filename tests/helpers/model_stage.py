@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import model_pages
 import pytest
 from js_engines import constants
 
@@ -12,7 +13,6 @@ from slp_transformer import TransformerConfig, TransformerLM
 
 DOCS = Path(__file__).parents[2] / "docs"
 ADDRESS = "http://page.test/"
-MODELS = DOCS / "assets" / "model"
 KINDS = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
 
 
@@ -21,9 +21,10 @@ def model_of(name):
     """Return a model that a page has, from its folder, in float32."""
     from safetensors.torch import load_file
 
-    config = json.loads((MODELS / name / "config.json").read_text("utf-8"))["config"]
+    folder = model_pages.model_folder(DOCS.parent, name)
+    config = json.loads((folder / "config.json").read_text("utf-8"))["config"]
     model = TransformerLM(TransformerConfig(**config)).eval().requires_grad_(False)
-    weights = load_file(MODELS / name / "model.safetensors")
+    weights = load_file(folder / "model.safetensors")
     model.load_state_dict({key: W.float() for key, W in weights.items()})
     return model
 
@@ -44,6 +45,8 @@ def answering(title, name, body):
     def answer(route):
         name = route.request.url.removeprefix(ADDRESS).partition("?")[0]
         path = DOCS / name
+        if name.startswith("assets/model/tab/"):  # as the hook adds them
+            path = model_pages.model_folder(DOCS.parent, "tab") / path.name
         if name == constants.FILE:
             route.fulfill(body=constants.as_module(), content_type=KINDS[".js"])
         elif path.is_file():

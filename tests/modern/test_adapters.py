@@ -1,7 +1,9 @@
 """LoRA adapters of peft load here, and ours there, to the same logits."""
 
 import json
+import re
 import shutil
+from dataclasses import fields
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from slp_transformer import TransformerConfig, TransformerLM, add_lora, merge_lora
 from slp_transformer.lora import iter_lora
 from slp_transformer.modern import from_pretrained, load_adapter, save_adapter, save_pretrained
+from slp_transformer.modern.adapters import WITHOUT_EFFECT
 
 IDS = torch.randint(V, (3, 11), generator=torch.Generator().manual_seed(1))
 CLOSE = {"rtol": 0.0, "atol": 1e-4}
@@ -99,6 +102,10 @@ def test_an_adapter_of_the_books_model_is_one_of_its_gpt2(tmp_path):
         ({"target_modules": ["q_proj", "lm_head"]}, "lm_head"),
         ({"target_modules": ["q_proj"], "layers_to_transform": [1]}, "has no A and B for model.l"),
         ({"target_modules": ["embed_tokens"]}, "no such part of LoRA here"),
+        ({"alora_invocation_tokens": [5, 7]}, "alora_invocation_tokens is \\[5, 7\\]"),
+        ({"use_qalora": True, "qalora_group_size": 2}, "use_qalora is True"),
+        ({"trainable_token_indices": [3]}, "trainable_token_indices"),
+        ({"layer_replication": [(0, 2), (1, 2)]}, "layer_replication"),
     ],
 )
 def test_what_is_not_here_is_refused_by_name(changes, why, tmp_path):
@@ -108,6 +115,30 @@ def test_what_is_not_here_is_refused_by_name(changes, why, tmp_path):
         load_adapter(model, tmp_path / "adapter")
     assert str(tmp_path / "adapter") in str(error.value) and "\n" not in str(error.value)
     assert not list(iter_lora(model)) and all(W.requires_grad for W in model.parameters())
+
+
+def test_settings_that_are_not_known_are_refused_unless_they_are_empty(tmp_path):
+    theirs = theirs_with_adapter("llama", tmp_path)
+    path = tmp_path / "adapter" / "adapter_config.json"
+    content = json.loads(path.read_text("utf-8"))
+    for value in (0.5, "often", True, [1], {"a": None}):
+        path.write_text(json.dumps(content | {"scale_by_layer": value}), encoding="utf-8")
+        with pytest.raises(ValueError, match=f"scale_by_layer is {re.escape(repr(value))}"):
+            load_adapter(from_pretrained(tmp_path / "base"), tmp_path / "adapter")
+    for value in (None, False, [], {}, ""):
+        path.write_text(json.dumps(content | {"scale_by_layer": value}), encoding="utf-8")
+        ours = from_pretrained(tmp_path / "base")
+        load_adapter(ours, tmp_path / "adapter")
+        torch.testing.assert_close(say(ours), logits(theirs, IDS), **CLOSE)
+
+
+def test_all_of_pefts_own_settings_are_known_by_what_they_do(tmp_path):
+    """What a later peft adds is in neither list; until it is, no more than empty is loaded."""
+    kinds = {"r", "lora_alpha", "init_lora_weights", "bias", "peft_type"} | WITHOUT_EFFECT
+    empty = {f.name for f in fields(LoraConfig) if f.default in (None, False)} | {
+        f.name for f in fields(LoraConfig) if f.default_factory is dict
+    }
+    assert {f.name for f in fields(LoraConfig)} <= kinds | empty
 
 
 def test_a_damaged_adapter_or_one_of_another_model_is_refused(tmp_path):

@@ -130,6 +130,56 @@ def test_padded_texts_have_the_classes_they_have_alone(name, tmp_path):
     torch.testing.assert_close(together, expected, **CLOSE)
 
 
+CLASSIFIERS = [name for name in FORMS if "of classes" in name and "BERT" not in name]
+
+
+def padded(side):
+    """Texts of 11, 7, 4 and 1 tokens, filled up on one side; where there are some; positions."""
+    lengths, places = torch.tensor([11, 7, 4, 1]), torch.arange(11)
+    ids = torch.randint(1, V, (4, 11), generator=torch.Generator().manual_seed(5))
+    kept = places < lengths[:, None] if side == "right" else places >= 11 - lengths[:, None]
+    return ids * kept, kept, (kept.cumsum(-1) - 1).clamp(min=0)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@torch.no_grad()
+def test_a_classifier_reads_the_last_token_that_is_no_padding(name, side, tmp_path):
+    theirs, _ = published(name, tmp_path)
+    ours, (ids, kept, positions) = from_pretrained(tmp_path), padded(side)
+    how = {} if side == "right" else {"position_ids": positions}
+    expected = theirs(ids, attention_mask=kept.long(), **how).logits
+    alone = torch.stack([ours(row[text]) for row, text in zip(ids, kept, strict=True)])
+    mask = padding_mask(ids, 0)
+    heads = ours.config.num_heads
+    looks = [mask, mask.expand(-1, 11, -1), mask[:, None].expand(-1, heads, 11, -1)]
+    for each in looks:
+        torch.testing.assert_close(ours(ids, each, **how), expected, **CLOSE)
+    torch.testing.assert_close(expected, alone, **CLOSE)
+    if side == "right":  # by the padding that config.json names, as theirs
+        torch.testing.assert_close(ours(ids), theirs(ids).logits, **CLOSE)
+        torch.testing.assert_close(ours(ids[2], mask[2, 0].expand(11, 11)), alone[2], **CLOSE)
+        lengths = kept.sum(-1) - 1
+        others = ours(ids[:3], lengths=lengths[:3])
+        assert (others - alone[:3]).abs().max() > 0.1  # what is said has the last word
+
+
+@pytest.mark.parametrize("name", ["bare GPT-2", "GPT-2 of classes", "bare Llama"])
+@torch.no_grad()
+def test_padding_on_the_left_needs_positions_where_they_are_counted_from_the_left(name, tmp_path):
+    theirs, _ = published(name, tmp_path)
+    ours, (ids, kept, positions) = from_pretrained(tmp_path), padded("left")
+    found = ours(ids, mask := padding_mask(ids, 0), position_ids=positions)
+    expected = theirs(ids, attention_mask=kept.long(), position_ids=positions)
+    expected = expected.logits if "classes" in name else expected[0][kept]
+    torch.testing.assert_close(found if "classes" in name else found[kept], expected, **CLOSE)
+    if "GPT-2" in name:
+        with pytest.raises(ValueError, match="pass position_ids="):
+            ours(ids, mask)
+    else:
+        torch.testing.assert_close(ours(ids, mask)[kept], found[kept], **CLOSE)
+
+
 def test_a_file_of_a_bare_model_without_its_class_is_a_model_of_words_as_before(tmp_path):
     theirs, _ = published("bare GPT-2", tmp_path)
     path = tmp_path / "config.json"

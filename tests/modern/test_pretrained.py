@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from sampled import mostly_slow
 
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
 from slp_transformer.cli.info import collect_published_info
+from slp_transformer.generation import score_continuations
 from slp_transformer.modern import ModernConfig, ModernLM, from_pretrained, save_pretrained
 from slp_transformer.modern.families.family import with_default_sizes
 
@@ -302,3 +304,33 @@ def test_dropout_is_read_and_written_and_is_off_until_training(name, tmp_path):
     assert set(shares.values()) == {0.1} and len(shares) == {"gpt2": 3, "bert": 2}[name]
     ids = torch.arange(12)[None]
     assert not torch.equal(model.train()(ids)[0], model(ids)[0])
+
+
+def test_of_two_sets_of_weights_the_one_that_transformers_takes_is_loaded(tmp_path):
+    theirs, other = foreign("llama", tmp_path), foreign("llama", tmp_path / "other")
+    with torch.no_grad():
+        other.model.norm.weight.mul_(2.0)
+    other.save_pretrained(tmp_path / "other", max_shard_size="5kB")
+    for path in (tmp_path / "other").glob("model*"):
+        if path.name != "model.safetensors":
+            path.rename(tmp_path / path.name)
+    assert (tmp_path / "model.safetensors.index.json").exists()
+    expected = logits(load_again("llama", tmp_path), IDS)
+    torch.testing.assert_close(say(from_pretrained(tmp_path)), expected, **CLOSE)
+    torch.testing.assert_close(expected, logits(theirs, IDS), **CLOSE)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_in_a_prompt_is_refused_where_the_model_has_a_token_for_it(side, tmp_path):
+    foreign("smollm3", tmp_path)
+    ours = from_pretrained(tmp_path)
+    assert ours.config.pad_id == 0
+    row = [0, 0, 5, 9] if side == "left" else [5, 9, 0, 0]
+    for prompts in (torch.tensor([row, [4, 8, 6, 5]]), [[4, 8], row]):
+        with pytest.raises(ValueError, match=r"filled up with padding \(id 0\), .* list of ids"):
+            generate(ours, prompts, 3)
+    with pytest.raises(ValueError, match="filled up with padding"):
+        score_continuations(ours, [(row, [7])])
+    assert generate(ours, [[5, 0, 9]], 3)  # inside it is a token like others
+    text = ModernLM(replace(ours.config, begin_id=0)).eval()  # where it begins texts, too
+    assert generate(text, torch.tensor([row]), 3)

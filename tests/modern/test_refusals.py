@@ -3,7 +3,10 @@
 import base64
 import contextlib
 import json
+import os
+import socket
 import struct
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +14,8 @@ from foreign import foreign
 from safetensors.torch import load_file, save_file
 from transformers import CONFIG_MAPPING
 
-from slp_transformer.modern import ModernConfig, from_pretrained
+from slp_transformer import add_lora
+from slp_transformer.modern import ModernConfig, from_pretrained, load_adapter, save_adapter
 from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS
 from slp_transformer.modern.hf_tokenizer import (
     load_tokenizer,
@@ -20,6 +24,7 @@ from slp_transformer.modern.hf_tokenizer import (
 )
 from slp_transformer.modern.pretrained import read_config
 from slp_transformer.training import load_model
+from slp_transformer.training.lora_base import weights_sha256
 
 
 def change(folder, **settings):
@@ -153,11 +158,12 @@ def test_no_folder_no_config_no_json(tmp_path):
         ({"weight_map": {"model.norm.weight": "C:elsewhere.safetensors"}}, "weight_map"),
         ({"weight_map": {"model.norm.weight": 3}}, "weight_map"),
         ({"weight_map": {"model.norm.weight": "nowhere.safetensors"}}, "nowhere.safetensors"),
-        ({"weight_map": {"a": "model.safetensors"}}, "lists a, but no file has it"),
+        ({"weight_map": {"a": "part.safetensors"}}, "lists a, but no file has it"),
     ],
 )
 def test_an_index_that_does_not_fit_is_refused(index, why, tmp_path):
     foreign("llama", tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "part.safetensors")
     path = tmp_path / "model.safetensors.index.json"
     path.write_text(json.dumps(index), encoding="utf-8")
     with pytest.raises(ValueError, match=why):
@@ -303,3 +309,45 @@ def test_a_published_model_is_no_run_and_the_sentence_says_what_loads_it(tmp_pat
     foreign("llama", tmp_path)
     with pytest.raises(ValueError, match="no checkpoint .* published model, which from_pretrained"):
         load_model(tmp_path)
+
+
+NAMED = ("model.safetensors", "config.json", "tokenizer.json", "generation_config.json")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such files")
+@pytest.mark.parametrize("kind", ["pipe", "device", "socket", "folder"])
+@pytest.mark.parametrize("name", NAMED)
+def test_a_published_folder_with_something_else_than_a_file_is_not_waited_for(
+    name, kind, tmp_path, monkeypatch
+):
+    foreign("llama", tmp_path)
+    monkeypatch.chdir(tmp_path)  # a socket's path is short
+    Path(name).unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(name)
+    elif kind == "device":
+        Path(name).symlink_to("/dev/zero")
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind(name)
+    else:
+        Path(name).mkdir()
+    if name == "generation_config.json":  # which need not be there
+        assert from_pretrained(".")
+        return
+    with pytest.raises(ValueError, match=f"{name} |tokenizer"):
+        load_tokenizer(Path(), from_pretrained(".").config)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such files")
+def test_a_base_or_an_adapter_that_is_a_pipe_is_not_waited_for(tmp_path):
+    foreign("llama", tmp_path)
+    adapted = from_pretrained(tmp_path)
+    add_lora(adapted, 2)
+    save_adapter(adapted, tmp_path / "adapter")
+    for path in (tmp_path / "model.safetensors", tmp_path / "adapter/adapter_model.safetensors"):
+        path.unlink()
+        os.mkfifo(path)
+    with pytest.raises(ValueError, match="model.safetensors cannot be read: it is no file"):
+        weights_sha256(tmp_path, published=True)
+    with pytest.raises(ValueError, match="adapter_model.safetensors cannot be read: it is no file"):
+        load_adapter(adapted, tmp_path / "adapter")

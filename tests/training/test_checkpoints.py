@@ -424,3 +424,25 @@ def test_a_folder_that_is_not_flushed_is_told_as_written(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match="step 2 is in .*, but the disk did not confirm it"):
             save_checkpoint(tmp_path, 2, tiny())
     assert same(load_model(tmp_path), tiny())
+
+
+def test_a_resumed_run_tells_where_other_bits_are_computed(tmp_path, recwarn):
+    """By threads, PyTorch and processor, which each checkpoint names; where all agree, nothing."""
+    run(tmp_path, steps=2)
+    path = checkpoint_folder(tmp_path) / "training.json"
+    stored = json.loads(path.read_text("utf-8"))["environment"]
+    assert [*stored] == ["threads", "PyTorch", "processor"]
+    assert stored["PyTorch"] == torch.__version__ and stored["processor"]
+    run(tmp_path, steps=4, resume=True)
+    assert not [w for w in recwarn if "bit for bit" in str(w.message)]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        with pytest.warns(UserWarning, match=f"threads: {threads}, now {threads + 1}.*bit for bit"):
+            run(tmp_path, steps=6, resume=True)
+    finally:
+        torch.set_num_threads(threads)
+    there = [path.name for path in tmp_path.glob("step-*")]
+    with pytest.warns(UserWarning, match=f"threads: {threads + 1}, now {threads}"):
+        run(tmp_path, steps=6, resume=True)
+    assert [path.name for path in tmp_path.glob("step-*")] == there

@@ -15,8 +15,8 @@ from slp_transformer.cli.parsing import parse_command_line
 from slp_transformer.tasks.config_files import load_config
 from slp_transformer.training import train
 from slp_transformer.training.distributed import DDPStrategy
-from slp_transformer.training.optimizers import OPTIMIZERS, Optimizer, ParameterGroups
-from slp_transformer.training.parallel import PARALLEL, Parallel
+from slp_transformer.training.optimizers import OPTIMIZERS, OptimizerChoice, ParameterGroups
+from slp_transformer.training.parallel import PARALLEL, ParallelChoice
 from slp_transformer.training.schedules import SCHEDULES, Schedule
 from slp_transformer.training.strategy import Strategy, make_strategy
 from slp_transformer.training.train_config import TrainConfig
@@ -43,8 +43,10 @@ def make_sgd(groups: ParameterGroups, config: TrainConfig) -> torch.optim.Optimi
 
 DUMMIES = {
     "schedule": Schedule("every other step", lambda step, *_: float(step % 2)),
-    "optimizer": Optimizer("all, with momentum", make_sgd, every_weight, ("momentum_buffer",)),
-    "parallel": Parallel("nobody shares", f"{__name__}:Alone"),
+    "optimizer": OptimizerChoice(
+        "all, with momentum", make_sgd, every_weight, ("momentum_buffer",)
+    ),
+    "parallel": ParallelChoice("nobody shares", f"{__name__}:Alone"),
 }
 
 

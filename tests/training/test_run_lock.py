@@ -180,6 +180,24 @@ def test_where_the_file_system_has_no_locks_a_file_stands_for_one(
     assert not folder.parent.exists() and not recwarn.list
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows locks otherwise")
+def test_a_lock_of_another_machine_is_told_with_its_process_and_the_way_on(tmp_path, monkeypatch):
+    """It was killed there, and its file stays where the file system has no locks."""
+    import fcntl
+
+    def flock(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    (tmp_path / ".lock").write_text("4711\nothernode\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"\(process 4711 on othernode\): wait .*delete .*\.lock"):
+        with run_lock(tmp_path):
+            pass
+    (tmp_path / ".lock").unlink()
+    with run_lock(tmp_path):
+        pass
+
+
 def test_the_folder_above_a_new_run_is_flushed_to_the_disk(tmp_path, monkeypatch):
     """Otherwise a power cut may take the run, and each of its checkpoints, with it."""
     flushed = []

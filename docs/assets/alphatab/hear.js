@@ -16,6 +16,7 @@
   const clock = (ms) =>
     `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
   let api = null,
+    isWanted = false, // to play, before a piece is drawn
     isAsked = false; // to play, before the sounds are there
   /** @type {Promise<unknown> | null} */
   let loaded = null;
@@ -99,6 +100,8 @@
     api.renderFinished.on(() => {
       page.dataset.drawn = "yes";
       find("print").disabled = play.disabled = false;
+      if (isWanted) playPause();
+      isWanted = false;
     });
     api.playerReady.on(() => {
       stop.disabled = play.disabled = seek.disabled = false;
@@ -123,28 +126,8 @@
       seek.setAttribute("aria-valuetext", time.textContent);
     });
     api.error.on(() => {
+      rest();
       find("how").textContent = "The tab cannot be drawn here; it stands below as text.";
-    });
-    play.addEventListener("click", async () => {
-      const modes = alphaTab.PlayerMode;
-      const setPlayer = (mode) => {
-        api.settings.player.playerMode = mode;
-        api.updateSettings();
-      };
-      if (api.settings.player.playerMode !== modes.Disabled) return api.playPause();
-      isAsked = play.disabled = true;
-      play.textContent = "Fetching sounds …";
-      setPlayer(modes.EnabledSynthesizer); // before waiting: a browser lets only a click make sound
-      try {
-        const answer = await fetch(`${assets}sonivox.sf3`);
-        if (!answer.ok) throw new TypeError(answer.statusText);
-        api.loadSoundFont(new Uint8Array(await answer.arrayBuffer()), false);
-      } catch {
-        setPlayer(modes.Disabled);
-        isAsked = play.disabled = false;
-        play.textContent = "Play";
-        find("how").textContent = "The sounds cannot be fetched now; “Play” tries again.";
-      }
     });
     stop.addEventListener("click", () => api.stop());
     find("print").addEventListener("click", print);
@@ -166,6 +149,42 @@
     choices.forEach((button, i) => button.addEventListener("click", () => choose(i)));
     page.hidden = false;
   };
+
+  const rest = () => {
+    isWanted = isAsked = play.disabled = false;
+    play.textContent = "Play";
+  };
+  const playPause = async () => {
+    const modes = alphaTab.PlayerMode;
+    const setPlayer = (mode) => {
+      api.settings.player.playerMode = mode;
+      api.updateSettings();
+    };
+    if (api.settings.player.playerMode !== modes.Disabled) return api.playPause();
+    isAsked = play.disabled = true;
+    play.textContent = "Fetching sounds …";
+    setPlayer(modes.EnabledSynthesizer); // before waiting: a browser lets only a click make sound
+    try {
+      const answer = await fetch(`${assets}sonivox.sf3`);
+      if (!answer.ok) throw new TypeError(answer.statusText);
+      api.loadSoundFont(new Uint8Array(await answer.arrayBuffer()), false);
+    } catch {
+      setPlayer(modes.Disabled);
+      rest();
+      find("how").textContent = "The sounds cannot be fetched now; “Play” tries again.";
+    }
+  };
+  /* The first tap counts, even where it is what wakes the page. */
+  play.addEventListener("click", () => {
+    if (page.dataset.drawn === "yes") return void playPause();
+    isWanted = play.disabled = true;
+    play.textContent = "Fetching …";
+    load().catch(() => {
+      loaded = null; // it can be tried again
+      rest();
+      find("how").textContent = "The player cannot be fetched now; “Play” tries again.";
+    });
+  });
 
   /* In a chapter the stage comes to the tab that is to be heard. */
   for (const button of document.querySelectorAll(".slp-hear-this button")) {

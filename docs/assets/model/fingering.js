@@ -549,6 +549,7 @@ const tried =
 
 /** Show a moment in the panel, and its place in the score. */
 function show(t, scrolls = false) {
+  stage.classList.add("f-asked"); // until then the score has the room
   if (!found) return; // it is still looked for
   at = t;
   showMoment();

@@ -241,22 +241,27 @@ function gripFeatures(grip) {
     );
   return found;
 }
-/** Whether most chords of a piece are power chords, octaves and the like.
-   @type {(moments: number[][]) => boolean} */
-function hasMovableChords(moments) {
-  const { shapes, minChords, minShare } = FINGERING.movable,
+/** What most chords of a piece are: "movable" power chords and octaves, or "comping".
+   @type {(moments: number[][]) => string} */
+function findStyle(moments) {
+  const { shapes, compingNotes, minChords, minShare } = FINGERING.styles,
     known = shapes.map(String),
-    chords = moments.filter(({ length }) => length > 1);
-  const count = chords.filter((own) =>
-    known.includes(`${own.map((pitch) => pitch - own[0])}`),
-  ).length;
-  return count >= minChords && count >= minShare * chords.length;
+    chords = moments.filter(({ length }) => length > 1),
+    least = Math.max(minChords, minShare * chords.length);
+  const isMovable = (/** @type {number[]} */ own) =>
+    known.includes(`${own.map((pitch) => pitch - own[0])}`);
+  const isComping = (/** @type {number[]} */ own) =>
+    own.length >= compingNotes && new Set(own.map((pitch) => pitch % 12)).size === own.length;
+  if (chords.filter(isMovable).length >= least) return "movable";
+  return chords.filter(isComping).length >= least ? "comping" : "";
 }
-/** What a grip asks in a piece with movable chords.
-   @type {(grip: Grip) => Feature[]} */
-function movableFeatures(grip) {
+/** What a grip asks in a piece of a style.
+   @type {(grip: Grip, style: string) => Feature[]} */
+function styleFeatures(grip, style) {
   const frets = grip.map(([, fret]) => fret).filter(Boolean);
-  if (grip.length < 2 || !frets.length) return [];
+  if (grip.length < 2 || !style) return [];
+  if (style === "comping") return [[FINGERING.costNames.compingOpen, grip.length - frets.length]];
+  if (!frets.length) return [];
   const strings = grip.map(([string]) => string),
     skipped = Math.max(...strings) - Math.min(...strings) + 1 - grip.length,
     isOctave = grip.length === 2 && skipped > 0,
@@ -422,7 +427,8 @@ export class Lattice {
      @param {Asked} asked what a guitarist asks for */
   constructor(moments, choices, ringing, asked) {
     const { weights, handFrets: hands, timeClasses, memoryLags, costNames } = FINGERING,
-      { perFretFromPosition } = FINGERING;
+      { perFretFromPosition } = FINGERING,
+      wanted = asked.position;
     this.moments = moments;
     this.choices = choices;
     this.ringing = ringing;
@@ -430,14 +436,15 @@ export class Lattice {
     this.cutCost = weights[costNames.cut] ?? 0;
     this.releasedCost = weights[costNames.released] ?? 0;
     this.otherGripCost = weights[costNames.otherGrip] ?? 0;
-    const stay = hands.map((hand) =>
-      asked.position === null ? 0 : perFretFromPosition * Math.abs(hand - asked.position),
-    );
-    const isMovable = hasMovableChords(moments);
+    const stay = hands.map((hand) => (wanted ? perFretFromPosition * Math.abs(hand - wanted) : 0));
+    const perOpen =
+      asked.openStringCost +
+      (wanted && asked.openStringCost >= 0 ? perFretFromPosition * (wanted - 1) : 0);
+    const style = findStyle(moments);
     this.own = choices.map((choice) =>
       choice.map((grip) => {
-        const open = grip.filter(([, fret]) => fret === 0).length * asked.openStringCost,
-          features = [...gripFeatures(grip), ...(isMovable ? movableFeatures(grip) : [])],
+        const open = grip.filter(([, fret]) => fret === 0).length * perOpen,
+          features = [...gripFeatures(grip), ...styleFeatures(grip, style)],
           anywhere = price(features, weights) + open;
         return hands.map(
           (hand, h) => anywhere + price(handFeatures(grip, hand), weights) + stay[h],

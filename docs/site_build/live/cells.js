@@ -56,6 +56,7 @@
     return sum.toString(36);
   };
 
+  const CHANGED_SINCE = "Changed since it ran: what is below is of its text before.";
   const cells = new Map(); // by their marks
   const numberOf = (mark) => Number(mark.dataset.cell);
   const ordered = () => [...document.querySelectorAll(".slp-cell")].map((mark) => cells.get(mark));
@@ -89,6 +90,8 @@
       this.hasRun = this.isShown = this.isRunning = this.isWaiting = false;
       // What its result rests on of what was changed above: as the page has it, and by now.
       this.shownBasis = this.basis = "";
+      this.shownText = ""; // the text that made it
+      this.hasFailedSince = false; // run for a cell below
       this.leave = new AbortController();
       /** @type {any} */
       this.editor = null;
@@ -116,7 +119,9 @@
         ...[this.restartButton, this.backButton, this.stopButton, this.editButton, this.runButton],
       );
       mark.id = `cell-${this.number + 1}`;
-      mark.append(this.bar, this.place, this.status, this.output);
+      // An editor draws the lines on the screen alone.
+      this.paper = make("pre", { class: "slp-cell-paper" }, make("code"));
+      mark.append(this.bar, this.place, this.paper, this.status, this.output);
       const own = kept(this.key);
       if (own !== null && own !== this.built) {
         this.changed(own);
@@ -160,7 +165,15 @@
         one.classList.toggle("slp-outdated", this.isRunning || this.text !== this.built);
         one.classList.toggle("slp-before-change", isOld);
       }
-      this.output?.classList.toggle("slp-before-change", isOld);
+      if (!this.output) return;
+      this.output.classList.toggle("slp-before-change", isOld);
+      // A verdict is on the text that ran.
+      const isOther = this.hasRun && this.text !== this.shownText;
+      const isNext = this.isRunning && !this.isShown;
+      this.output.classList.toggle("slp-outdated", isOther || isNext || this.hasFailedSince);
+      if (this.isRunning) return;
+      if (isOther) this.say(CHANGED_SINCE);
+      else if (this.status.textContent === CHANGED_SINCE) this.say("");
     }
 
     /* What is said already is not said again: a reader who listens would hear it each second. */
@@ -246,6 +259,7 @@
       this.isRunning = true;
       this.isShown = false; // what this run puts out
       const texts = changedTexts();
+      this.runText = this.text;
       await this.edit(false);
       this.setBusy(true);
       this.say("Starting …");
@@ -269,7 +283,6 @@
       this.setShown(this.stopButton, busy);
       this.setShown(this.restartButton, true);
       this.runButton.setAttribute("aria-disabled", String(busy)); // it keeps the focus
-      if (busy) this.output.classList.add("slp-outdated");
       this.hideShown();
     }
 
@@ -291,8 +304,9 @@
 
     show(html) {
       this.hasRun = this.isShown = true;
+      this.shownText = this.runText;
+      this.hasFailedSince = false;
       this.hideShown();
-      this.output.classList.remove("slp-outdated");
       const page = new DOMParser().parseFromString(html, "text/html");
       const inner = page.querySelector(".slp-output");
       this.output.hidden = !inner;
@@ -304,7 +318,7 @@
 
     finish(end, texts) {
       const hasRun = end.state === "ok" || end.state === "error";
-      if (hasRun && this.output.classList.contains("slp-outdated")) this.show("");
+      if (hasRun && !this.isShown) this.show("");
       const seconds = end.seconds === undefined ? "" : ` in ${end.seconds.toFixed(1)} s`;
       const more = end.text ? ` ${end.text}` : "";
       if (end.state === "ok") this.say(`Ran${seconds}.${more}`);
@@ -313,7 +327,7 @@
         const link = make("a", { href: `#cell-${end.at + 1}` }, `Cell ${end.at + 1}`);
         this.say("It was not run, since a cell above raised an error:", link);
         const failed = ordered().find((cell) => cell?.number === end.at);
-        failed?.output.classList.add("slp-outdated");
+        if (failed) failed.hasFailedSince = true;
         failed?.say(`It raised an error, which cell ${this.number + 1} shows.`);
       } else this.say(end.text ?? "It was not run.");
       this.compareBases(texts, this.isShown);
@@ -353,6 +367,10 @@
     }
   };
   scan();
+  addEventListener("beforeprint", () => {
+    for (const { paper, isOpen, text } of cells.values())
+      paper.firstChild.textContent = isOpen ? text : "";
+  });
   addEventListener("storage", ({ key, newValue }) => {
     for (const cell of cells.values()) {
       const text = newValue ?? cell.built;

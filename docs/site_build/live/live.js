@@ -58,16 +58,64 @@
     for (const [name, value] of fields) if (fieldOf.has(name)) setValue(fieldOf.get(name), value);
   };
 
-  /* The last heading above the middle of the screen, and where it stands. */
+  /** @typedef {{ one: Element, top: number }[]} Place  what is on the screen, and where it stands */
+
+  const leavesOf = (node) => (node.kids?.length ? node.kids.flatMap(leavesOf) : [node.live]);
+  const measured = (elements) =>
+    elements
+      .map((one) => ({ one, box: one.getBoundingClientRect() }))
+      .filter(({ box }) => box.height);
+  const headingAbove = () =>
+    measured(headings())
+      .filter(({ box }) => box.top < innerHeight / 2)
+      .at(-1);
+
+  /* The blocks on the screen: what is read is the topmost that is whole; others stand in for it where
+     that is replaced, and at last a heading. @type {() => Place} */
   const place = () => {
-    const above = headings().filter((one) => one.getBoundingClientRect().top < innerHeight / 2);
-    const last = above.at(-1);
-    return last ? { id: last.id, top: last.getBoundingClientRect().top } : null;
+    const edge = document.querySelector(".md-header")?.getBoundingClientRect().bottom ?? 0;
+    const seen = measured(leavesOf(blocks)).filter(
+      ({ box }) => box.bottom > edge && box.top < innerHeight,
+    );
+    const isWhole = ({ box }) => box.top >= edge - 1;
+    const heading = headingAbove();
+    return [
+      ...seen.filter(isWhole),
+      ...seen.filter((one) => !isWhole(one)),
+      ...(heading ? [heading] : []),
+    ].map(({ one, box }) => ({ one, top: box.top }));
+  };
+  /* The element that is still there, and how far it has moved. @type {(where: Place) => number} */
+  const movedBy = (where) => {
+    for (const { one, top } of where) {
+      const box = one.isConnected ? one.getBoundingClientRect() : null;
+      if (box?.height) return box.top - top;
+    }
+    return 0;
   };
   const goTo = (where) => {
-    const heading = where && document.getElementById(where.id);
-    const moved = heading ? heading.getBoundingClientRect().top - where.top : 0;
+    const moved = movedBy(where);
     if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
+  };
+
+  /* A place as it can be found on the same page when that is loaded again: by words below a heading. */
+  const words = (one) => one.textContent.trim().slice(0, 80);
+  const noted = () => {
+    const [first] = place();
+    const heading = headingAbove();
+    if (!first || !heading) return null;
+    const { id } = heading.one;
+    return { id, headTop: heading.box.top, text: words(first.one), top: first.top };
+  };
+  const found = (kept) => {
+    const heading = kept && document.getElementById(kept.id);
+    if (!heading) return [];
+    const below = leavesOf(blocks).filter(
+      (one) => heading.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING,
+    );
+    const same = below.find((one) => kept.text && words(one) === kept.text);
+    const own = same ? [{ one: same, top: kept.top }] : [];
+    return [...own, { one: heading, top: kept.headTop }];
   };
 
   /* Stay there while what is above it grows, before anything is drawn: figures get their controls,
@@ -75,12 +123,15 @@
   let letGo = () => {};
   const stayAt = (where) => {
     letGo();
+    const { style } = document.documentElement;
+    style.overflowAnchor = "none"; // the browser would move what we have moved
     goTo(where);
     const watcher = new ResizeObserver(() => goTo(where));
     const timer = setTimeout(() => end(), STAY_MS);
     const ends = ["wheel", "touchstart", "pointerdown", "keydown"];
     const end = (letGo = () => {
       watcher.disconnect();
+      style.overflowAnchor = "";
       clearTimeout(timer);
       for (const one of ends) removeEventListener(one, end, true);
     });
@@ -91,7 +142,7 @@
   const key = `slp-live ${location.pathname}`;
   addEventListener("pagehide", () => {
     try {
-      sessionStorage.setItem(key, JSON.stringify({ ...remember(), place: place() }));
+      sessionStorage.setItem(key, JSON.stringify({ ...remember(), place: noted() }));
     } catch {
       /* a browser that keeps nothing */
     }
@@ -107,7 +158,7 @@
     const how = /** @type {PerformanceNavigationTiming | undefined} */ (visit)?.type;
     if (!kept || (how !== "reload" && how !== "back_forward")) return;
     restore(kept);
-    if (!location.hash) requestAnimationFrame(() => stayAt(kept.place));
+    if (!location.hash) requestAnimationFrame(() => stayAt(found(kept.place)));
   });
 
   /* --- blocks ---------------------------------------------------------------------------------- */

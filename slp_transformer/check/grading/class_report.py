@@ -75,7 +75,9 @@ class StudentProcess:
         self._lines: queue.Queue[bytes] = queue.Queue(4)
         self._has_ended = False
         self._ends_at = time.monotonic() + START_S + LIMIT_S
-        threading.Thread(target=self._read, daemon=True).start()
+        self._messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        for work in (self._read, self._write):
+            threading.Thread(target=work, daemon=True).start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -83,14 +85,16 @@ class StudentProcess:
             self._lines.put(line)
         self._lines.put(b"")
 
-    def send(self, message: bytes) -> None:
-        """Send a message; one that nobody reads any more is lost."""
+    def _write(self) -> None:
         assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(message)
-            self._process.stdin.flush()
-        except OSError:
-            pass  # what is received next says how it ended
+        with suppress(OSError, ValueError):  # what is received next says how it ended
+            while message := self._messages.get():
+                self._process.stdin.write(message)
+                self._process.stdin.flush()
+
+    def send(self, message: bytes) -> None:
+        """Send a message without waiting until it is read; what nobody reads any more is lost."""
+        self._messages.put(message)
 
     def receive(self, seconds: float, doing: str) -> Report:
         """Return the next message.
@@ -122,6 +126,7 @@ class StudentProcess:
     def end(self) -> None:
         """End the process, every other in its group, and the thread that reads from it."""
         self._has_ended = True
+        self._messages.put(b"")
         if isinstance(self._process, ForkedProcess):
             with suppress(OSError):  # with the server all of its processes end
                 self._process.end()

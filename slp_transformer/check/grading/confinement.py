@@ -14,37 +14,59 @@ import sys
 from collections.abc import Callable, Iterable
 
 MEMORY_BYTES = 256 << 20  # beside what Python and PyTorch take themselves
+ADDRESS_BYTES = 1 << 30  # likewise, of addresses: of files that are mapped, of stacks
+THREADS = 64  # more than its user has
+NOBODY = 65534  # as whom root's threads are counted, of which there may be any number
 FILE_BYTES = 1 << 20  # of a file that is written, where nothing forbids to write
 OPEN_FILES = 256
 
-# System calls that are refused, by their numbers for x86_64 and aarch64 (−1: it has none there).
-REFUSED = {
-    # to signal, trace or read another process
-    **{"kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "ptrace": (101, 117)},
-    **{"rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240)},
-    **{"pidfd_send_signal": (424, 424), "pidfd_getfd": (438, 438)},
-    **{"process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272)},
-    # to start one, or to leave the group that ends with the grader (prctl: to outlive it)
-    **{"fork": (57, -1), "vfork": (58, -1), "execve": (59, 221), "execveat": (322, 281)},
-    **{"setsid": (112, 157), "setpgid": (109, 154), "prctl": (157, 167)},
-    # the network; io_uring does what is refused here by another way
-    **{"socket": (41, 198), "socketpair": (53, 199), "io_uring_setup": (425, 425)},
-    # memory that RLIMIT_DATA does not count
-    **{"memfd_create": (319, 279), "shmget": (29, 194), "memfd_secret": (447, 447)},
-    # what belongs to files, which Landlock does not guard
-    **{"chmod": (90, -1), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452)},
-    **{"chown": (92, -1), "fchown": (93, 55), "lchown": (94, -1), "fchownat": (260, 54)},
-    **{"utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1), "utimensat": (280, 88)},
-    **{"setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7)},
-    **{"removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16)},
-    # rights of its own in a namespace of its own
-    **{"unshare": (272, 97), "setns": (308, 268)},
+# System calls that are allowed, by their numbers for x86_64 and aarch64 (−1: it has none there);
+# all others are refused. They concern the process itself and what it may read.
+ALLOWED = (
+    # files that are open, or may be opened, which Landlock says
+    "read 0 63, write 1 64, readv 19 65, writev 20 66, pread64 17 67, pwrite64 18 68",
+    "preadv 295 69, pwritev 296 70, preadv2 327 286, pwritev2 328 287, open 2 -1",
+    "openat 257 56, openat2 437 437, close 3 57, close_range 436 436, lseek 8 62, stat 4 -1",
+    "fstat 5 80, lstat 6 -1, statx 332 291",
+    "newfstatat 262 79, statfs 137 43, fstatfs 138 44, access 21 -1, faccessat 269 48",
+    "faccessat2 439 439, readlink 89 -1, readlinkat 267 78, getdents 78 -1, getdents64 217 61",
+    "getcwd 79 17, chdir 80 49, fchdir 81 50, umask 95 166, fadvise64 221 223, readahead 187 213",
+    "dup 32 23, dup2 33 -1, dup3 292 24, pipe 22 -1, pipe2 293 59, poll 7 -1, ppoll 271 73",
+    "select 23 -1, pselect6 270 72, epoll_create 213 -1, epoll_create1 291 20, epoll_ctl 233 21",
+    "epoll_wait 232 -1, epoll_pwait 281 22, epoll_pwait2 441 441, eventfd 284 -1, eventfd2 290 19",
+    # memory that RLIMIT_DATA counts
+    "munmap 11 215, mprotect 10 226, mremap 25 216, madvise 28 233, brk 12 214, mincore 27 232",
+    "msync 26 227, membarrier 324 283, get_mempolicy 239 236, arch_prctl 158 -1",
+    # its threads, its number and its clocks
+    "futex 202 98, futex_waitv 449 449, set_robust_list 273 99, get_robust_list 274 100",
+    "rseq 334 293, set_tid_address 218 96, gettid 186 178, getpid 39 172, getppid 110 173",
+    "getpgrp 111 -1, getpgid 121 155, getsid 124 156, getuid 102 174, geteuid 107 175",
+    "getgid 104 176, getegid 108 177, getresuid 118 148, getresgid 120 150, getgroups 115 158",
+    "capget 125 90, sched_yield 24 124, sched_getaffinity 204 123, sched_getparam 143 121",
+    "sched_getscheduler 145 120, sched_getattr 315 275, sched_get_priority_max 146 125",
+    "sched_get_priority_min 147 126, sched_rr_get_interval 148 127, getpriority 140 141",
+    "getcpu 309 168, nanosleep 35 101, clock_nanosleep 230 115, clock_gettime 228 113",
+    "clock_getres 229 114, gettimeofday 96 169, time 201 -1, times 100 153, alarm 37 -1",
+    "setitimer 38 103, getitimer 36 102, getrusage 98 165, getrlimit 97 163, setrlimit 160 164",
+    "sysinfo 99 179, uname 63 160, getrandom 318 278",
+    # signals that it gets, and its end
+    "rt_sigaction 13 134, rt_sigprocmask 14 135, rt_sigreturn 15 139, rt_sigpending 127 136",
+    "rt_sigtimedwait 128 137, rt_sigsuspend 130 133, sigaltstack 131 132, pause 34 -1",
+    "restart_syscall 219 128, wait4 61 260, waitid 247 95, exit 60 93, exit_group 231 94",
+)
+# Those of which an argument says what they do: its place, and the values that are allowed.
+ALLOWED_WITH = {
+    "prlimit64 302 261": (0, (0,)),  # the process itself, not another by its number
+    "prctl 157 167": (0, (15, 16, 0x53564D41)),  # names of threads and of memory
+    "fcntl 72 25": (1, (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032)),  # not who gets a pipe's signals
+    "ioctl 16 29": (1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),  # is it a terminal?
 }
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column above, AUDIT_ARCH
-CLONE, CLONE3, MMAP, FCNTL = (56, 220), (435, 435), (9, 222), (72, 25)
-F_SETOWN, F_SETOWN_EX = 8, 15  # who gets the signals of a pipe, which may be SIGKILL
+CLONE, CLONE3, MMAP = "clone 56 220", "clone3 435 435", "mmap 9 222"
 
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38
+NAMESPACES = 0x40000000 | 0x08000000  # of the network, and of System V's queues
+USER_NAMESPACE = 0x10000000  # without which an ordinary user has none of the others
 CAPSET = (126, 91)
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
 O_PATH = 0x200000  # a place in the file system, which need not be readable
@@ -70,6 +92,16 @@ def confine_this_process(readable: Iterable[str], seconds: int) -> list[str]:
             _load_libc()
         ),
     }
+    missing = _missing_steps({"The number of threads is not limited here.": _limit_threads})
+    with contextlib.suppress(OSError, AttributeError):  # on top, where they can be had
+        own = USER_NAMESPACE if os.geteuid() else 0
+        _call_checked(_load_libc().unshare, NAMESPACES | own)
+        end_with_parent()
+    return missing + _missing_steps(steps)
+
+
+def _missing_steps(steps: dict[str, Callable[[], None]]) -> list[str]:
+    """Take steps, and return the sentences of those that cannot be taken here."""
     missing = []
     for sentence, step in steps.items():
         try:
@@ -82,22 +114,47 @@ def confine_this_process(readable: Iterable[str], seconds: int) -> list[str]:
 def _limit_resources(seconds: int) -> None:
     import resource  # not on Windows
 
-    used = 0
-    with contextlib.suppress(OSError, ValueError, StopIteration), open("/proc/self/status") as file:
-        used = int(next(line for line in file if line.startswith("VmData")).split()[1]) << 10
+    used = {}
+    with contextlib.suppress(OSError), open("/proc/self/status", "rb") as file:
+        used = dict(line.split(b":", 1) for line in file)
+    data, size = (int(used.get(n, b"0").split()[0]) << 10 for n in (b"VmData", b"VmSize"))
     limits = {
-        resource.RLIMIT_DATA: (used or 1 << 30) + MEMORY_BYTES,
+        resource.RLIMIT_DATA: (data or 1 << 30) + MEMORY_BYTES,
+        resource.RLIMIT_AS: (size or 1 << 40) + ADDRESS_BYTES,
         resource.RLIMIT_CPU: seconds,
         resource.RLIMIT_FSIZE: FILE_BYTES,
         resource.RLIMIT_NOFILE: OPEN_FILES,
         resource.RLIMIT_CORE: 0,
     }
     for which, limit in limits.items():
-        hard = resource.getrlimit(which)[1]
-        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(which, (limit, limit))
+        _set_limit(which, limit)
     if sys.platform != "linux":
         raise OSError("RLIMIT_DATA does not count all memory.")
+
+
+def _set_limit(which: int, limit: int) -> None:
+    import resource
+
+    hard = resource.getrlimit(which)[1]
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(which, (limit, limit))
+
+
+def _limit_threads() -> None:
+    """Let the user have a few more threads than now; of root's none would be counted."""
+    import resource
+
+    if sys.platform != "linux":
+        raise OSError("Threads are counted by the user everywhere, but listed on Linux alone.")
+    if os.getuid() == 0:
+        os.setresuid(NOBODY, -1, -1)
+    mine, threads = os.getuid(), 0
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{process}/status", "rb") as file:
+            lines = dict(line.split(b":", 1) for line in file if b":" in line)
+            is_mine = int(lines[b"Uid"].split()[0]) == mine
+            threads += int(lines[b"Threads"]) if is_mine else 0
+    _set_limit(resource.RLIMIT_NPROC, threads + THREADS)
 
 
 def end_with_parent() -> None:
@@ -175,7 +232,8 @@ def _forbid_other_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
 def _system_call_rules(column: int, machine: int) -> list[_Rule]:
     """Return the filter, in the language of Berkeley's packet filter.
 
-    A rule of kind `if_equal` goes on with the next one where it holds, and else leaves out `no`.
+    A rule goes on with the next one where it holds (0x15: equal; 0x45: a bit is set), and else
+    leaves out as many as it says.
     """
 
     def load(place: int) -> _Rule:
@@ -184,25 +242,29 @@ def _system_call_rules(column: int, machine: int) -> list[_Rule]:
     def end(action: int, error: int = 0) -> _Rule:
         return _Rule(0x06, 0, 0, action | error)
 
-    def if_equal(value: int, no: int) -> _Rule:
+    def if_equal(value: int, no: int = 1) -> _Rule:
         return _Rule(0x15, 0, no, value)
 
-    def if_all_bits(bits: int) -> list[_Rule]:  # else the next one is left out
-        return [_Rule(0x54, 0, 0, bits), if_equal(bits, 1)]
+    def on(call: str, *steps: _Rule) -> list[_Rule]:
+        number = int(call.split()[1 + column])
+        return [if_equal(number, len(steps)), *steps] if number >= 0 else []
+
+    def argument(place: int) -> _Rule:
+        return load(16 + 8 * place)
 
     refuse, unknown = end(0x00050000, 1), end(0x00050000, 38)  # EPERM, ENOSYS
     kill, allow = end(0x80000000), end(0x7FFF0000)
-    number, kind = load(0), load(4)
-    flags, command, mmap_flags = (load(16 + 8 * argument) for argument in (0, 1, 3))
+    kind, number = load(4), load(0)
     rules = [kind, _Rule(0x15, 1, 0, machine), kill, number, _Rule(0x35, 0, 1, 0x40000000), kill]
-    for numbers in REFUSED.values():
-        if numbers[column] >= 0:
-            rules += [if_equal(numbers[column], 1), refuse]
+    for call in ", ".join(ALLOWED).split(", "):
+        rules += on(call, allow)
+    for call, (place, values) in ALLOWED_WITH.items():
+        each = [rule for value in values for rule in (if_equal(value), allow)]
+        rules += on(call, argument(place), *each, refuse)
     # glibc makes threads by clone where clone3 is unknown; what is no thread is a new process.
-    rules += [if_equal(CLONE3[column], 1), unknown]
-    rules += [if_equal(CLONE[column], 5), flags, *if_all_bits(0x00010000), allow, refuse]
-    rules += [if_equal(FCNTL[column], 6), command]
-    rules += [if_equal(F_SETOWN, 1), refuse, if_equal(F_SETOWN_EX, 1), refuse, allow]
-    # Memory that is shared (1) and no file's (0x20) is not counted by RLIMIT_DATA.
-    rules += [if_equal(MMAP[column], 5), mmap_flags, *if_all_bits(0x21), refuse, allow]
-    return [*rules, allow]
+    rules += on(CLONE3, unknown)
+    rules += on(CLONE, argument(0), _Rule(0x45, 0, 1, 0x00010000), allow, refuse)
+    # Limits count neither memory that is shared (1) and no file's (0x20) nor what grows (0x100).
+    bits = [_Rule(0x54, 0, 0, 0x21), if_equal(0x21), refuse]
+    rules += on(MMAP, argument(3), _Rule(0x45, 0, 1, 0x100), refuse, *bits, allow)
+    return [*rules, refuse]

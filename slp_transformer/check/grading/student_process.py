@@ -20,7 +20,7 @@ from slp_transformer.check import CHECKS
 from slp_transformer.check.diagnosing.calling import UnsupportedCall
 from slp_transformer.check.grading.answer_codec import encode_answer
 from slp_transformer.check.grading.confinement import confine_this_process, end_with_parent
-from slp_transformer.check.student_file import parse_file, run_definitions
+from slp_transformer.check.student_file import load_checked_functions, parse_file
 
 SYSTEM_FOLDERS: tuple[str, ...] = (
     "/usr",
@@ -72,7 +72,7 @@ def main(folder: str, seconds: int, grader: int) -> None:
     }
     _send_message(write, about)
     try:
-        functions = run_definitions(file)
+        functions = load_checked_functions(file)
     except ValueError as error:
         _send_message(write, {"unusable": str(error)})
         return

@@ -333,7 +333,7 @@ def swiglu(
 
 
 @dataclass(frozen=True)
-class Layer:
+class LabeledFunction:
     """A sublayer that is given to a submission: a function that messages call `label`."""
 
     label: str
@@ -360,13 +360,15 @@ def normalize_rows(X: Tensor) -> Tensor:
 def _block_cases() -> list[Inputs]:
     draw = seeded_randn(24)
     layers = (
-        Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
-        Layer("x² + 1", lambda X: X * X + 1),
-        Layer("layer norm", normalize_rows),
-        Layer("layer norm, times 3", lambda X: 3 * normalize_rows(X)),
+        LabeledFunction("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
+        LabeledFunction("x² + 1", lambda X: X * X + 1),
+        LabeledFunction("layer norm", normalize_rows),
+        LabeledFunction("layer norm, times 3", lambda X: 3 * normalize_rows(X)),
     )
     gain = torch.tensor((1.0, 2, 4))
-    uneven = Layer("layer norm, times (1, 2, 4)", lambda X: gain.to(X) * normalize_rows(X))
+    uneven = LabeledFunction(
+        "layer norm, times (1, 2, 4)", lambda X: gain.to(X) * normalize_rows(X)
+    )
     given = [(X, *layers) for X in (matrix((2, 4), (6, 0)), draw(5, 3), 9 * draw(2, 7))]
     return [*given, (draw(3, 3), *layers[:2], uneven, layers[3])]
 

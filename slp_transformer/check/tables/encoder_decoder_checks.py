@@ -9,7 +9,11 @@ from torch import Tensor
 from slp_transformer.check.diagnosing.diagnosis import Inputs, Mistakes, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn, vector
 from slp_transformer.check.tables.attention_checks import OF_EVERY_HEAD, SCALES, attention
-from slp_transformer.check.tables.block_checks import Layer, normalize_rows, running_mean_rows
+from slp_transformer.check.tables.block_checks import (
+    LabeledFunction,
+    normalize_rows,
+    running_mean_rows,
+)
 
 
 def _cross_cases() -> list[Inputs]:
@@ -74,10 +78,12 @@ def cross_attention(
 def _decoder_cases() -> list[Inputs]:
     draw = seeded_randn(62)
     layers = (
-        Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
-        Layer("x · mean of H_enc + 1", lambda X, H_enc: X * H_enc.mean(-2, keepdim=True) + 1),
-        Layer("x² + 1", lambda X: X * X + 1),
-        Layer("layer norm", normalize_rows),
+        LabeledFunction("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
+        LabeledFunction(
+            "x · mean of H_enc + 1", lambda X, H_enc: X * H_enc.mean(-2, keepdim=True) + 1
+        ),
+        LabeledFunction("x² + 1", lambda X: X * X + 1),
+        LabeledFunction("layer norm", normalize_rows),
     )
     given = [(matrix((2, 4)), matrix((1, 2))), (draw(5, 3), draw(2, 3)), (draw(2, 7), draw(3, 7))]
     return [(X, H_enc, *layers) for X, H_enc in given]

@@ -8,7 +8,11 @@ from torch import Tensor
 
 from slp_transformer.check.diagnosing.diagnosis import Inputs, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn
-from slp_transformer.check.tables.block_checks import Layer, normalize_rows, running_mean_rows
+from slp_transformer.check.tables.block_checks import (
+    LabeledFunction,
+    normalize_rows,
+    running_mean_rows,
+)
 
 
 def _lookup_cases() -> list[Inputs]:
@@ -246,11 +250,13 @@ def lm_head(H: Tensor, E: Tensor) -> Tensor:
 def _stack_cases() -> list[Inputs]:
     draw = seeded_randn(34)
     blocks = [
-        Layer("mean so far, + 1", lambda X: X + running_mean_rows(X) + 1),
-        Layer("x + x²", lambda X: X + X * X),
-        Layer("x · (1, 2, …)", lambda X: X * torch.arange(1.0, X.shape[-1] + 1, dtype=X.dtype)),
+        LabeledFunction("mean so far, + 1", lambda X: X + running_mean_rows(X) + 1),
+        LabeledFunction("x + x²", lambda X: X + X * X),
+        LabeledFunction(
+            "x · (1, 2, …)", lambda X: X * torch.arange(1.0, X.shape[-1] + 1, dtype=X.dtype)
+        ),
     ]
-    norm = Layer(
+    norm = LabeledFunction(
         "layer norm, times (1, 2, …)",
         lambda X: normalize_rows(X) * torch.arange(1.0, X.shape[-1] + 1, dtype=X.dtype),
     )

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from slp_transformer.check.diagnosing.diagnosis import Inputs, Mistakes, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn, vector
-from slp_transformer.check.tables.block_checks import GATE_MISTAKES, Layer, swiglu
+from slp_transformer.check.tables.block_checks import GATE_MISTAKES, LabeledFunction, swiglu
 
 
 def _rms_cases() -> list[Inputs]:
@@ -172,7 +172,7 @@ def _rotate(x: Tensor, pos: int) -> Tensor:
 
 
 def _step_cases() -> list[Inputs]:
-    draw, turn = seeded_randn(143), Layer("a row turned to a position", _rotate)
+    draw, turn = seeded_randn(143), LabeledFunction("a row turned to a position", _rotate)
     made = [(draw(d), draw(d), draw(n, d), turn) for n, d in ((3, 4), (5, 6), (2, 6))]
     return [(vector(1, 0), vector(0, 1), matrix((2, 0)), turn), *made]
 

@@ -7,7 +7,7 @@ from slp_transformer.modern.families.family import HFFamily, HFForm
 from slp_transformer.modern.families.gpt2 import LAYER_NORMS
 
 
-def bert_to_hf(config: BertConfig) -> dict[str, Any]:
+def bert_extras_to_hf(config: BertConfig) -> dict[str, Any]:
     """Return the settings of BERT that are not in its table."""
     return {"attention_probs_dropout_prob": config.dropout, "tie_word_embeddings": True}
 
@@ -35,7 +35,7 @@ BERT = HFFamily(
         "is_decoder": False,
         "add_cross_attention": False,
     },
-    write=bert_to_hf,
+    write=bert_extras_to_hf,
     params={
         "embedding.tokens.E": "bert.embeddings.word_embeddings",
         "embedding.positions.P": "bert.embeddings.position_embeddings",

@@ -8,7 +8,7 @@ from slp_transformer.modern.families.family import HFFamily
 LAYER_NORMS = {"normalization": "layer", "attention_bias": True, "ffn_bias": True}
 
 
-def gpt2_to_hf(config: ModernConfig) -> dict[str, Any]:
+def gpt2_extras_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the shares that are dropped, which are one here, and the default of n_inner."""
     return {
         "embd_pdrop": config.dropout,
@@ -44,7 +44,7 @@ GPT2 = HFFamily(
         "scale_attn_by_inverse_layer_idx": False,
         "add_cross_attention": False,
     },
-    write=gpt2_to_hf,
+    write=gpt2_extras_to_hf,
     params={
         "embedding.tokens.E": "transformer.wte",
         "embedding.positions.P": "transformer.wpe",

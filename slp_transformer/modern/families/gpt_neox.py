@@ -8,7 +8,7 @@ from slp_transformer.modern.families.rope import rope_from_hf, rope_to_hf
 from slp_transformer.modern.hf_config import HFConfigReader
 
 
-def gpt_neox_from_hf(settings: HFConfigReader) -> dict[str, Any]:
+def gpt_neox_extras_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
@@ -19,7 +19,7 @@ def gpt_neox_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     return {"norm": norm, **rope_from_hf(settings, "rotary_emb_base", share)}
 
 
-def gpt_neox_to_hf(config: ModernConfig) -> dict[str, Any]:
+def gpt_neox_extras_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the settings that are not in the table, those of rotations under older names too."""
     written = rope_to_hf(config)
     written["rope_parameters"]["partial_rotary_factor"] = config.rotary_share
@@ -50,8 +50,8 @@ GPT_NEOX = HFFamily(
     fixed={"norm": "parallel", "positions": "rotary", "normalization": "layer", "ffn_bias": True},
     stored={"norm": ("pre",)},
     required={},
-    read=gpt_neox_from_hf,
-    write=gpt_neox_to_hf,
+    read=gpt_neox_extras_from_hf,
+    write=gpt_neox_extras_to_hf,
     written=("rope_base", "rope_scaling", "rotary_share"),
     params={
         "embedding.tokens.E": "gpt_neox.embed_in",

@@ -11,7 +11,7 @@ from slp_transformer.modern.hf_config import HFConfigReader, SettingsTable
 FULL, SLIDING = "full_attention", "sliding_attention"
 
 
-def llama_from_hf(settings: HFConfigReader) -> dict[str, Any]:
+def llama_extras_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
@@ -83,7 +83,7 @@ LLAMA = HFFamily(
         **{"pretraining_tp": 1, "partial_rotary_factor": 1.0},
         **dict.fromkeys(["rope_interleaved", "use_sliding_window", "sliding_window"], False),
     },
-    read=llama_from_hf,
+    read=llama_extras_from_hf,
     write=rope_to_hf,
     written=("rope_base", "rope_scaling"),
     params={
@@ -121,7 +121,7 @@ def llama_settings_table(
 # --- Mistral (Jiang et al. 2023): Llama with windows, which not all of its models have -----------
 
 
-def mistral_from_hf(settings: HFConfigReader) -> dict[str, Any]:
+def mistral_extras_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
@@ -130,10 +130,10 @@ def mistral_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     window = settings.get_optional("sliding_window", int)
     if "sliding_window" not in settings.content:
         window = 4096
-    return llama_from_hf(settings) | {"window": window}
+    return llama_extras_from_hf(settings) | {"window": window}
 
 
-def mistral_to_hf(config: ModernConfig) -> dict[str, Any]:
+def mistral_extras_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the settings that are not in the table."""
     return rope_to_hf(config) | {"sliding_window": config.window}
 
@@ -151,8 +151,8 @@ MISTRAL = replace(
         num_kv_heads=("num_key_value_heads", 8),
     ),
     required=WITH_WINDOWS,
-    read=mistral_from_hf,
-    write=mistral_to_hf,
+    read=mistral_extras_from_hf,
+    write=mistral_extras_to_hf,
     written=(*LLAMA.written, "window"),
 )
 
@@ -219,7 +219,7 @@ QWEN3 = replace(
 # --- SmolLM3 (2025): Llama whose every fourth block has no rotations ------------------------------
 
 
-def smollm3_from_hf(settings: HFConfigReader) -> dict[str, Any]:
+def smollm3_extras_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
@@ -238,7 +238,7 @@ def smollm3_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     return found | rope_from_hf(settings) | windows
 
 
-def smollm3_to_hf(config: ModernConfig) -> dict[str, Any]:
+def smollm3_extras_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the settings that are not in the table."""
     rotated = [int(l not in config.unrotated_blocks) for l in range(config.num_blocks)]
     return rope_to_hf(config) | windows_to_hf(config) | {"no_rope_layers": rotated}
@@ -259,8 +259,8 @@ SMOLLM3 = replace(
         tied=("tie_word_embeddings", True),
     ),
     required=WITH_WINDOWS,
-    read=smollm3_from_hf,
-    write=smollm3_to_hf,
+    read=smollm3_extras_from_hf,
+    write=smollm3_extras_to_hf,
     written=(*LLAMA.written, "window", "windowed_blocks", "unrotated_blocks"),
 )
 
@@ -268,13 +268,13 @@ SMOLLM3 = replace(
 # --- Phi-3 (Abdin et al. 2024): Llama with windows, and with fewer and larger matrices ------------
 
 
-def phi3_from_hf(settings: HFConfigReader) -> dict[str, Any]:
+def phi3_extras_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
         ValueError: if the model has a part that we don't have.
     """
-    return llama_from_hf(settings) | {"window": settings.get_optional("sliding_window", int)}
+    return llama_extras_from_hf(settings) | {"window": settings.get_optional("sliding_window", int)}
 
 
 PHI3 = replace(
@@ -290,7 +290,7 @@ PHI3 = replace(
         hidden_dim=("intermediate_size", 8192),
         eps=("rms_norm_eps", 1e-5),
     ),
-    read=phi3_from_hf,
+    read=phi3_extras_from_hf,
     params=LLAMA.params
     | {
         "stack.blocks.#.attention.QKV": "model.layers.#.self_attn.qkv_proj",

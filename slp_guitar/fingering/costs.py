@@ -1,18 +1,20 @@
-"""The costs of a fingering as weights of named features, fitted to tab that people have written.
+"""The costs of a fingering as weights of named features: set by hand, or fitted to people's tab.
 
-The weights stand in `fitted_costs.json`, with what they were fitted on, and `cost_fitting` makes
-them. They are whole multiples of 1/1024, and features are whole numbers: so sums of costs are
-exact, in any order and any language.
+Those of the package stand in `hand_costs.json`; `cost_fitting` fits others. Weights are whole
+multiples of 1/1024, and features are whole numbers: so sums of costs are exact, in any order and
+any language.
 """
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from slp_guitar.fingering.features import (
+    CUT,
+    HAND_FRETS,
     MEMORY_LAGS,
     OTHER_GRIP,
+    RELEASED,
     Features,
     elsewhere_within,
     grip_features,
@@ -21,18 +23,18 @@ from slp_guitar.fingering.features import (
     pair_features,
 )
 from slp_guitar.fingering.grips import Grip
-from slp_guitar.fingering.viterbi import HAND_FRETS
+from slp_transformer._internal.json_files import read_json
 
-COSTS_FILE = Path(__file__).with_name("fitted_costs.json")
+COSTS_FILE = Path(__file__).with_name("hand_costs.json")
 UNIT = 1 / 1024
 """What a weight is a whole multiple of."""
-CUT = "cut notes"
-RELEASED = "held notes that the hand leaves"
-PER_FRET_FROM_POSITION = 0.5
-"""For each fret that the hand is away from a position that is preferred."""
+MAX_WEIGHT = 1000
+PER_FRET_FROM_POSITION = 1.0
+"""For each fret that the hand is away from a position that is preferred; or an open string, which
+is at fret 1, unless these are preferred."""
 
 
-class FittedCosts:
+class HandCosts:
     """What grips and moves of a hand cost, in nats.
 
     Attributes:
@@ -43,17 +45,17 @@ class FittedCosts:
 
     def __init__(
         self,
-        weights: Mapping[str, float],
+        weights: Mapping[str, float] | None = None,
         open_string_cost: float = 0.0,
         preferred_position: int | None = None,
     ):
-        """Take the weights, and what a guitarist asks for."""
-        self.weights = weights
+        """Take weights, or those of the package, and what a guitarist asks for."""
+        self.weights: Mapping[str, float] = load_weights() if weights is None else weights
         self.open_string_cost = open_string_cost
         self.preferred_position = preferred_position
-        self.per_cut_note: float = weights.get(CUT, 0.0)
-        self.per_released_note: float = weights.get(RELEASED, 0.0)
-        self.per_other_grip: float = weights.get(OTHER_GRIP, 0.0)
+        self.per_cut_note: float = self.weights.get(CUT, 0.0)
+        self.per_released_note: float = self.weights.get(RELEASED, 0.0)
+        self.per_other_grip: float = self.weights.get(OTHER_GRIP, 0.0)
         self._at_hands: dict[Grip, list[float]] = {}
         self._pairs: dict[tuple[object, ...], float] = {}
         self._moves: dict[tuple[str, bool], list[list[float]]] = {}
@@ -65,13 +67,16 @@ class FittedCosts:
     def price_at_each_fret(self, grip: Grip) -> list[float]:
         """Return what a grip costs at each place of the hand."""
         if grip not in self._at_hands:
-            wanted = self.preferred_position
+            wanted, away = self.preferred_position, PER_FRET_FROM_POSITION
+            per_open = self.open_string_cost
+            if wanted and per_open >= 0:
+                per_open += away * (wanted - 1)
             anywhere = self.price(grip_features(grip))
-            anywhere += self.open_string_cost * sum(note.fret == 0 for note in grip)
+            anywhere += per_open * sum(note.fret == 0 for note in grip)
             self._at_hands[grip] = [
                 anywhere
                 + self.price(hand_features(grip, hand))
-                + (0 if wanted is None else PER_FRET_FROM_POSITION * abs(hand - wanted))
+                + (away * abs(hand - wanted) if wanted else 0.0)
                 for hand in HAND_FRETS
             ]
         return self._at_hands[grip]
@@ -103,6 +108,26 @@ class FittedCosts:
 
 @cache
 def load_weights() -> dict[str, float]:
-    """Return the weights that the package brings."""
-    found: dict[str, float] = json.loads(COSTS_FILE.read_text(encoding="utf-8"))["weights"]
-    return found
+    """Return the weights that the package brings: all that there are."""
+    found: dict[str, float] = read_json(COSTS_FILE)["weights"]
+    return {name: round(weight / UNIT) * UNIT for name, weight in found.items()}
+
+
+def read_weights(path: Path) -> dict[str, float]:
+    """Return the weights of a file that `slp-transformer fit-costs` wrote.
+
+    Raises:
+        ValueError: if there is no such file, or it does not hold weights by names that are known.
+    """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file that `slp-transformer fit-costs` wrote.")
+    content = read_json(path)
+    found = content.get("weights") if isinstance(content, dict) else None
+    if not isinstance(found, dict):
+        raise ValueError(f'{path} has no "weights": it is no file of `slp-transformer fit-costs`.')
+    for name, weight in found.items():
+        if name not in load_weights():
+            raise ValueError(f"{path} weighs {name!r}, which no cost is made of.")
+        if not (isinstance(weight, int | float) and abs(weight) <= MAX_WEIGHT):
+            raise ValueError(f"{path}: {name} must weigh -{MAX_WEIGHT} to {MAX_WEIGHT}.")
+    return {name: round(weight / UNIT) * UNIT for name, weight in found.items()}

@@ -1,0 +1,76 @@
+"""Fit the costs of the hand to tabs that people have written."""
+
+from pathlib import Path
+
+from slp_guitar.commands.song_options import FitOptions
+from slp_guitar.fingering.passages import Passage, passage_from_tab, read_passages_jsonl
+from slp_guitar.formats.registry import find_format, read_any_tab_file
+from slp_transformer._internal.atomic_write import check_writable_path
+from slp_transformer._internal.config_checks import Range, check_ranges
+from slp_transformer._internal.json_files import write_json
+from slp_transformer.cli.console import format_count, print_remarks, print_status
+from slp_transformer.data.text_files import list_files
+
+RANGES: dict[str, Range] = {"pieces": ((lambda n: 1 <= n <= 10_000), "from 1 to 10,000")}
+
+
+def execute(options: FitOptions) -> None:
+    """Read tabs, fit weights to their strings and frets, and write them.
+
+    Raises:
+        ValueError: if there is no tab with strings, or the file cannot be written.
+    """
+    check_writable_path(options.output)
+    check_ranges(
+        options, {"pieces": ((lambda n: 1 <= n <= 10_000), "from 1 to 10,000")}, flags=True
+    )
+    passages = read_fingered_passages(options.tabs)
+    import torch
+
+    from slp_guitar.fingering.cost_fitting import fit_weights, sample_by_composer
+
+    torch.set_num_threads(1)  # the sums are small: threads would wait for each other
+    chosen = sample_by_composer(passages, options.pieces)
+    moments = sum(len(passage.moments) for passage in chosen)
+    print_status(f"{format_count(len(chosen), 'piece')}, {format_count(moments, 'moment')}")
+    weights = fit_weights(chosen, print_status)
+    write_json(
+        options.output,
+        {
+            "source": str(options.tabs),
+            "pieces": len(chosen),
+            "moments": moments,
+            "weights": dict(sorted(weights.items())),
+        },
+    )
+    print_status(f"Written to {options.output}: slp-transformer tab FILE --costs {options.output}")
+
+
+def read_fingered_passages(path: Path) -> list[Passage]:
+    """Return the pieces of a file or folder whose strings and frets somebody wrote.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if path.suffix.lower() == ".jsonl":
+        return [passage for passage in read_passages_jsonl(path) if passage.grips]
+    passages: list[Passage] = []
+    remarks: list[str] = []
+    for file in list_files(path) if path.is_dir() else [path]:
+        if not ((found := find_format(file)) and found.reader):
+            continue
+        try:
+            tabs, problems = read_any_tab_file(file)
+        except ValueError as error:
+            remarks.append(f"{file}: left out. {error}")
+            continue
+        remarks += map(str, problems)
+        made = [passage_from_tab(tab) for tab in tabs if tab.is_fingered]
+        passages += [passage for passage in made if passage.grips]
+        if len(made) < len(tabs):
+            count = format_count(len(tabs) - len(made), "track")
+            remarks.append(f"{file}: {count} without strings left out")
+    print_remarks(remarks)
+    if not passages:
+        raise ValueError(f"There is no tab with strings and frets in {path}.")
+    return passages
