@@ -66,7 +66,8 @@ def test_a_page_is_the_file_with_one_script_right_behind_its_article(server, fol
     assert digest.encode() in script
     assert ask(server, f"/_live/page/{digest}")[1] == own
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"  # "Open your chapter" frames chapters
+    assert "frame-ancestors 'self'" in answer.headers["Content-Security-Policy"]
     assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
     assert "Set-Cookie" not in answer.headers  # all ports of a machine would get it

@@ -449,7 +449,11 @@ function onKey(event) {
 }
 document.addEventListener("keydown", onKey);
 
-find("file").addEventListener("change", ({ target }) => target.files[0] && open(target.files[0]));
+find("file").addEventListener("change", ({ target }) => {
+  const [file] = target.files;
+  if (file) open(file);
+  target.value = ""; // the same one may be chosen again
+});
 find("other").addEventListener("click", () => find("file").click());
 find("leave").addEventListener("click", () => {
   leave();

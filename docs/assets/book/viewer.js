@@ -5,7 +5,10 @@ import { readPage } from "./finder.js";
 
 const MAX_BYTES = 200 * 2 ** 20;
 const MAX_PAGES = 2000;
-const MAX_ITEMS = 30_000; // of text on a page
+const MAX_ITEMS = 12_000; // of text on a page
+const MAX_LETTERS = 60_000; // in them
+const MAX_DRAWN = 300_000; // operations of a page that was slow to read, and numbers in them
+const [SLOW_MS, TOO_SLOW_MS] = [1500, 5000]; // to read a page's text; a plain one takes some 20
 const MAX_TEXT = 20_000_000; // letters of all pages, for the search
 const MAX_LINKS = 300; // on a page
 const MAX_PIXELS = 2 ** 24; // of a drawn page
@@ -41,6 +44,15 @@ const within = (promise, ms = PATIENCE_MS) => {
 class Gone extends Error {}
 
 const nextFrame = () => new Promise((go) => setTimeout(go));
+
+/** How many numbers and other things arguments of operations have. */
+const countNumbers = (list) => {
+  let count = 0;
+  for (const args of list)
+    for (const one of args ?? [])
+      for (const part of Array.isArray(one) ? one : [one]) count += part?.length ?? 1;
+  return count;
+};
 
 export class Viewer {
   /** @param {HTMLElement} box where pages scroll @param {(page: number) => void} onPage */
@@ -157,6 +169,7 @@ export class Viewer {
       skipped = 0;
     for (const page of this.pages) {
       let read = null;
+      const began = performance.now();
       try {
         const own = await within(pdf.getPage(page.number));
         const view = this.#sizeOf(own);
@@ -178,6 +191,8 @@ export class Viewer {
         });
       }
       if (opening !== this.opening) return;
+      page.readMs = performance.now() - began;
+      if (page.isSeen) this.#drawSoon();
       inExercises = read.inExercises;
       letters += read.text.length;
       page.text = letters < MAX_TEXT ? read.text : "";
@@ -191,13 +206,17 @@ export class Viewer {
   async #itemsOf(page) {
     const reader = page.streamTextContent().getReader();
     const items = [];
+    let letters = 0;
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return { items, isCut: false };
-      for (const item of value.items) if (item.str) items.push(item);
-      if (items.length > MAX_ITEMS) {
-        reader.cancel(new Error("enough")).catch(() => {});
-        return { items: items.slice(0, MAX_ITEMS), isCut: true };
+      for (const item of value.items) {
+        letters += item.str?.length ?? 0;
+        if (items.length >= MAX_ITEMS || letters > MAX_LETTERS) {
+          reader.cancel(new Error("enough")).catch(() => {});
+          return { items, isCut: true };
+        }
+        if (item.str) items.push(item);
       }
     }
   }
@@ -238,7 +257,11 @@ export class Viewer {
       const middle = this.box.scrollTop + this.box.clientHeight / 2;
       const away = ({ element }) => Math.abs(element.offsetTop + element.offsetHeight / 2 - middle);
       const waiting = this.pages.filter(
-        (page) => page.isSeen && page.drawn !== this.scale && !page.isUndrawn,
+        (page) =>
+          page.isSeen &&
+          page.drawn !== this.scale &&
+          !page.isUndrawn &&
+          (page.readMs >= 0 || page.number > 3),
       );
       const [page] = waiting.sort((one, other) => away(one) - away(other));
       if (!page) return;
@@ -246,7 +269,10 @@ export class Viewer {
       await this.#draw(page).catch((error) => {
         if (opening !== this.opening || error instanceof Gone || !page.isSeen) return;
         page.isUndrawn = true;
-        page.element.dataset.note = "This page cannot be drawn.";
+        page.element.dataset.note =
+          error instanceof Refused
+            ? "There is too much on this page to draw it here."
+            : "This page cannot be drawn.";
       });
       await nextFrame();
     }
@@ -258,11 +284,17 @@ export class Viewer {
     const gone = new Promise((_, fail) => (page.leave = fail));
     gone.catch(() => {}); // where nobody waits any more
     const here = (promise, ms = PATIENCE_MS) => Promise.race([within(promise, ms), gone]);
+    if (page.readMs > TOO_SLOW_MS) throw new Refused("too much");
     const proxy = (page.proxy = await here(this.pdf.getPage(page.number)));
     const plain = this.#sizeOf(proxy);
     if (plain.width !== page.width || plain.height !== page.height) {
       Object.assign(page, { width: plain.width, height: plain.height });
       this.#size(page);
+    }
+    // A page that was made to be slow would keep the reader's own thread busy while it is drawn.
+    if (page.readMs > SLOW_MS) {
+      const { fnArray, argsArray } = await here(proxy.getOperatorList());
+      if (fnArray.length + countNumbers(argsArray) > MAX_DRAWN) throw new Refused("too much");
     }
     const wanted = scale * Math.min(devicePixelRatio, 2);
     const most = Math.sqrt(MAX_PIXELS / (plain.width * plain.height));
