@@ -575,7 +575,7 @@ plotting.interactive_steps("Beam", states)
 
 # %%
 from slp_transformer.generation.beam_search import (
-    Beam,
+    BeamSearchState,
     length_normalized_score,
 )
 
@@ -585,7 +585,9 @@ for score, text in beam(2):
     assert mean == score / T
     print(f"sum {score:.2f}, mean {mean:.2f} for", *text[1:])
 lines = ["totals", "best,", "parents,", "ids", "return"]
-plotting.show_source(Beam.advance, length_normalized_score, only=lines)
+plotting.show_source(
+    BeamSearchState.advance, length_normalized_score, only=lines
+)
 
 # %% [markdown]
 # The mean prefers the longer text again. Which score is better depends on whether short texts are welcome.

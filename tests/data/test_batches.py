@@ -7,12 +7,11 @@ from tiny_training import BEGIN, END, PAD, pairs
 from slp_transformer import padding_mask
 from slp_transformer.data.batches import (
     Batch,
-    LengthBucketedPairSource,
-    PaddedPairSource,
     TokenWindowSource,
     draw_random_windows,
     eval_subset,
 )
+from slp_transformer.data.pair_batches import LengthBucketedPairSource, PaddedPairSource
 from slp_transformer.loss import IGNORE_INDEX
 
 
