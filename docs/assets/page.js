@@ -55,13 +55,14 @@ if (window.name === "slp-panel" && parent !== window)
   addEventListener("contentvisibilityautostatechange", soon, true); // what was off the screen
 })();
 
-/* A browser fetches a font when it lays out a letter of it. What is far off the screen is laid out on
-   paper for the first time, too late: so the fonts of all formulas come with the page. */
+/* A browser fetches a font when it lays out a letter of it. What is far off the screen is laid out
+   on paper for the first time, too late: so the fonts of all formulas come with the page. */
 (() => {
   const fetchFonts = () => {
     const used = new Set();
     for (const sheet of document.styleSheets) {
-      if (!/katex/.test(sheet.href ?? "") || location.protocol === "file:") continue; // not readable
+      // From a file none can be read.
+      if (!/katex/.test(sheet.href ?? "") || location.protocol === "file:") continue;
       for (const rule of sheet.cssRules) {
         if (!(rule instanceof CSSStyleRule) || !/KaTeX_/.test(rule.style.fontFamily)) continue;
         if (document.querySelector(rule.selectorText)) used.add(rule.style.fontFamily);

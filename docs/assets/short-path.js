@@ -1,5 +1,5 @@
-/* What the short path leaves out is folded. Of two buttons below the title one shows all of it, here
-   and on the next pages; whatever leads into a fold opens it. */
+/* What the short path leaves out is folded. Of two buttons below the title one shows all of it,
+   here and on the next pages; whatever leads into a fold opens it. */
 
 (() => {
   const KEY = "slp-sections",

@@ -222,10 +222,15 @@ class GroupedQueryAttention(HeadMatrices, HookedModule):
         how = (self.dropout if self.training else 0.0, self.hook or pass_on, return_weights)
         alike = mask is None or mask.dim() == 2  # for all heads
         if Q.shape[-2] == 1 and alike and not return_weights and self.hook is None:
-            # A single token, as in decoding: the queries of a group are rows of one attention, all
-            # looking at the same keys, of which none needs to be repeated.
-            rows = Q.squeeze(-2).unflatten(-2, (self.num_kv_heads, -1))
-            gathered, _ = attend(rows, K, V, mask, False, *how)
-            return gathered.flatten(-3, -2).unsqueeze(-2), None
+            return self._attend_one_query(Q, K, V, mask), None
         K, V = repeat_kv(K, self.num_heads), repeat_kv(V, self.num_heads)
         return attend(Q, K, V, mask, causal, *how)
+
+    def _attend_one_query(self, Q, K, V, mask):
+        """Do the same for a single token, as in decoding, and repeat nothing.
+
+        The queries of a group are rows of one attention, all looking at the same keys.
+        """
+        rows = Q.squeeze(-2).unflatten(-2, (self.num_kv_heads, -1))
+        dropout = self.dropout if self.training else 0.0
+        return attend(rows, K, V, mask, False, dropout)[0].flatten(-3, -2).unsqueeze(-2)

@@ -21,7 +21,7 @@ def test_baselines_are_measured_on_written_tab(tmp_path, monkeypatch, capsys):
     first, *ways = map(json.loads, capsys.readouterr().out.splitlines())
     assert first["pieces"] == 3 and first["notes"] == 24 and first["people's events playable"] == 1
     found = {line["way"]: line for line in ways}
-    assert found["hand-position Viterbi"]["strings"] == 1
+    assert found["costs set by hand, and notes ring"]["strings"] == 1
     assert found["random legal"]["strings"] < 1 and found["random legal"]["pitch"] == 1
     assert found["P(string given pitch)"]["strings"] == 1
     assert found["random legal"]["gain 95 %"][1] < 0

@@ -21,6 +21,7 @@ from slp_transformer import generate
 from slp_transformer.cache import KVCache
 from slp_transformer.generation import recorded_steps, session
 from slp_transformer.generation.recorded_steps import (
+    FixedRows,
     RecordedStep,
     can_be_recorded,
     record_if_faster,
@@ -185,8 +186,12 @@ def test_what_python_computed_in_a_step_is_never_computed_again(recordings, monk
 
     def compute(self):
         mask = torch.zeros(1, self._rows).masked_fill(self._columns > self.cache.length, -torch.inf)
-        with self.cache.static_shapes(self._position, self._rows):
-            self._U = self.model(self._ids, mask, cache=self.cache, position_ids=self._position)
+        layers = [block.self_attention for block in self._blocks]
+        for block, layer in zip(self._blocks, layers, strict=True):
+            block.self_attention = FixedRows(layer, self._position, self._rows)
+        self._U = self.model(self._ids, mask, cache=self.cache, position_ids=self._position)
+        for block, layer in zip(self._blocks, layers, strict=True):
+            block.self_attention = layer
 
     model = language_model(context_length=43)
     with torch.no_grad():
