@@ -282,7 +282,8 @@ function show(one, place = 0) {
     viewer.goTo(found.page, found.y);
 }
 
-/* Exercises of the PDF that ask for this equation have markers of their own; ours come from the chapter. */
+/* Exercises of the PDF that ask for this equation have markers of their own; ours come from the
+   chapter. */
 function exercisesOf(one) {
   const doc = frameDocument();
   if (

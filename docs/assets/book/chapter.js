@@ -3,13 +3,16 @@
 /** @import { Found, PageText } from "./finder.js" */
 
 /**
- * @typedef {{ key: string, name: string, number: string, title: string, months: string[] }} DraftInfo
+ * @typedef {{ key: string, name: string, number: string, title: string, months: string[] }}
+ *   DraftInfo
  *   its own chapter's number and title, and the months that its first page may say
  * @typedef {{ slug: string, title: string, drafts: Record<string, string[]> }} Equation
  * @typedef {DraftInfo & { numbers: Map<string, Equation> }} Draft
  * @typedef {{ title: boolean, number: string, month: string, isBook: boolean }} FirstPage
- * @typedef {{ draft: Draft | null, how: "" | "choice" | "first page" | "numbers", agreement: number }} Recognized
- * @typedef {{ text: string, missing: { number: string, equation: Equation }[], chapterPage: number }} Report
+ * @typedef {{ draft: Draft | null, how: "" | "choice" | "first page" | "numbers", agreement:
+ *   number }} Recognized
+ * @typedef {{ text: string, missing: { number: string, equation: Equation }[], chapterPage:
+ *   number }} Report
  */
 
 const MONTHS =
@@ -140,7 +143,8 @@ const some = (count, word) => `${count.toLocaleString("en")} ${word}${count === 
 
 /**
  * What is said of a PDF whose pages have been read so far.
- * @param {{ pages: PageText[], total: number, chosen: Found[], recognized: Recognized, drafts: Draft[] }} given
+ * @param {{ pages: PageText[], total: number, chosen: Found[], recognized: Recognized, drafts:
+ *   Draft[] }} given
  * @returns {Report}
  */
 export function reportOn({ pages, total, chosen, recognized, drafts }) {
@@ -183,25 +187,37 @@ export function reportOn({ pages, total, chosen, recognized, drafts }) {
   const letters = pages.reduce((sum, page) => sum + page.letters, 0);
   const unnamed = pages.reduce((sum, page) => sum + page.unnamed, 0);
   const names = drafts.map(({ name }) => name).join(" and the ");
-  const ways = `Drafts that are known here are the ${names}. Is it one of them? Then choose it under “Draft”.`;
+  const ways =
+    `Drafts that are known here are the ${names}. Is it one of them? Then choose it under ` +
+    `“Draft”.`;
   const page = readFirstPage(pages[0]?.text ?? "", drafts);
   if (!isDone) report.text = progress.trim();
   else if (letters < 20 * pages.length)
     report.text =
-      "These pages are pictures: they have no text in which a number could be found. Open the chapter as its authors offer it.";
+      "These pages are pictures: they have no text in which a number could be found. Open " +
+      "the chapter as its authors offer it.";
   else if (unnamed > 0.3 * letters)
     report.text =
-      "The letters of this PDF have no names, so its numbers cannot be read. Open the chapter as its authors offer it, not a copy that another program has saved.";
+      "The letters of this PDF have no names, so its numbers cannot be read. Open the " +
+      "chapter as its authors offer it, not a copy that another program has saved.";
   else if (!numbers.size)
     report.text = `No numbered equation was found on ${some(pages.length, "page")}.`;
   else if (page.title && page.month)
-    report.text = `${some(numbers.size, "numbered equation")}. The first page names the Transformer’s chapter, but this draft (${page.month}) is not known here, and its numbers are others. ${ways}`;
+    report.text =
+      `${some(numbers.size, "numbered equation")}. The first page names the Transformer’s ` +
+      `chapter, but this draft (${page.month}) is not known here, and its numbers are ` +
+      `others. ${ways}`;
   else if (isWhole)
-    report.text = `${some(numbers.size, "numbered equation")} in ${some(chapters.length, "chapter")}, but no chapter has the numbers of the Transformer’s. ${ways}`;
+    report.text =
+      `${some(numbers.size, "numbered equation")} in ${some(chapters.length, "chapter")}, ` +
+      `but no chapter has the numbers of the Transformer’s. ${ways}`;
   else {
     const where = chapters.map(({ chapter }) => chapter).join(", ");
     const said = where ? ` (chapter ${where})` : "";
-    report.text = `${some(numbers.size, "numbered equation")}${said}, but they are not those of the Transformer’s chapter: this is another chapter, another book or another draft. ${ways}`;
+    report.text =
+      `${some(numbers.size, "numbered equation")}${said}, but they are not those of the ` +
+      `Transformer’s chapter: this is another chapter, another book or another draft. ` +
+      `${ways}`;
   }
   return report;
 }

@@ -2,7 +2,8 @@
 
 /** @import { Destination } from "./finder.js" */
 
-/* Of "equation.2.1.3" the first is the chapter and the last the number in it; between them is a section. */
+/* Of "equation.2.1.3" the first is the chapter and the last the number in it; between them is a
+   section. */
 const NAMED = /^(equation|figure)\.(\d{1,2}|[A-Z])\.(?:\d+\.)*(\d{1,3})$/;
 const MAX_DESTINATIONS = 5000;
 

@@ -4,11 +4,13 @@
    one reads. Places are those of a page as it is shown: from its top left, in points. */
 
 /**
- * @typedef {{ str: string, transform: number[], width: number, fontName: string }} TextItem as pdf.js has it
+ * @typedef {{ str: string, transform: number[], width: number, fontName: string }} TextItem as
+ *   pdf.js has it
  * @typedef {{ text: string, x: number, end: number, y: number, size: number, font: string }} Piece
  * @typedef {{ x: number, end: number, item: Piece | null }} Letter null: a blank between two pieces
  * @typedef {{ y: number, size: number, text: string, letters: Letter[], pieces: Piece[] }} Line
- * @typedef {{ page: number, kind: string, chapter: string, index: number, suffix: string, x: number,
+ * @typedef {{ page: number, kind: string, chapter: string, index: number, suffix: string, x:
+ *   number,
  *   end: number, y: number, size: number, weight: number, left: number, right: number,
  *   before: number, after: number, words: number, blank: number, isFull: boolean, isFirst: boolean,
  *   isLast: boolean, isSure: boolean, isCell: boolean, isTail: boolean, column: number }} Found
@@ -19,7 +21,8 @@
  */
 
 const CHAPTER = "((?:[IVX]{1,4}\\.)?(?:\\d{1,2}|[A-Z]))";
-/* A point that was set in mathematics may arrive as a colon, from a font without names of letters. */
+/* A point that was set in mathematics may arrive as a colon, from a font without names of
+   letters. */
 const NUMBER = new RegExp(`\\(\\s?${CHAPTER}\\s?[.:]\\s?(\\d{1,3})([a-h]?)\\s?\\)`, "g");
 const CAPTION = new RegExp(
   `^(?:Figure|Fig\\.|FIGURE|FIG\\.)\\s?${CHAPTER}\\s?[.:]\\s?(\\d{1,3})(?![\\d])`,
@@ -269,7 +272,8 @@ export function readPage(items, view, { page, width, height, inExercises = false
       if (/^\s?:/.test(rest) && isBlock) weight += 1;
       if (blank > 0.6 && blank > 1.7 * blankOf(line, run.first, run.first + run.text.length))
         weight += 1;
-      if (/^\s?[),;]/.test(rest) || (item.font === bodyFont && !isBlock)) weight = 0; // no caption goes on so
+      // No caption goes on so.
+      if (/^\s?[),;]/.test(rest) || (item.font === bodyFont && !isBlock)) weight = 0;
       found.push({ ...plain, ...place, kind: weight >= 1 ? "figure" : "cited figure", weight });
     }
   }
@@ -298,7 +302,8 @@ export function readPage(items, view, { page, width, height, inExercises = false
 }
 
 /**
- * Whether a number stands in a table: the row above or below has something else at the same edge, or
+ * Whether a number stands in a table: the row above or below has something else at the same edge,
+ *   or
  * a number that is not the next.
  * @param {Found} one @param {Found[]} found @param {ReturnType<typeof runsOf>} runs
  */
@@ -321,7 +326,8 @@ const isCell = (one, found, runs) => {
   return others.some((run) => !run.isFirst);
 };
 
-/** The next letter of a line that is no blank. @param {Line} line @param {number} k @param {number} step */
+/** The next letter of a line that is no blank. @param {Line} line @param {number} k @param
+   {number} step */
 const lastLetter = (line, k, step) => {
   for (; k >= 0 && k < line.letters.length; k += step)
     if (line.letters[k].item && line.text[k].trim()) return line.letters[k];
@@ -333,7 +339,8 @@ const wordsIn = (text) => text.match(/(?<![\w(\\])[A-Za-z][a-z]+(?=[\s.,;:)]|$)/
 
 /**
  * Whether a run is the first of a block: nothing stands above it as near as lines stand.
- * @param {Line[]} lines @param {Line} line @param {{ x: number, end: number }} run @param {number} body
+ * @param {Line[]} lines @param {Line} line @param {{ x: number, end: number }} run @param
+ *   {number} body
  */
 const startsBlock = (lines, line, run, body) => {
   for (let k = lines.indexOf(line) - 1; k >= 0; k--) {
@@ -393,7 +400,8 @@ const marginsOf = (pages, which) => {
 };
 
 /**
- * Edges at which numbers stand that are free on both sides: in a margin, or where lines end raggedly.
+ * Edges at which numbers stand that are free on both sides: in a margin, or where lines end
+ *   raggedly.
  * A column of a table is one too, so it has to hold on several pages and be as common as others.
  * @param {PageText[]} pages @param {"x" | "end"} which
  */
@@ -530,7 +538,8 @@ const isAt = (one, there, kind) =>
   // A formula is anchored above its first line; a figure above itself, or at its caption.
   there.some(({ y }) => one.y > y - one.size && (kind === "figure" || one.y < y + 16 * one.size));
 
-/** Where columns of prose begin, from left to right. @param {number[]} lefts @param {PageText} page */
+/** Where columns of prose begin, from left to right. @param {number[]} lefts @param {PageText}
+   page */
 const columnsOf = (lefts, page) => {
   const starts = [...lefts].sort((one, other) => one - other);
   return starts.filter(
@@ -566,7 +575,8 @@ function judge(one, { rights, lefts, columns, numbersEnd, numbersStart }) {
   if (isClear && isNumberEdge && one.before > FREE && !isProse) return ["equation", 2];
   if (isClear && numbersEnd.some(({ at }) => near(one.end, at)) && isApart && !isProse)
     return ["equation", 1];
-  // At the left: nothing before it, or the column before, and a blank that is no space between words.
+  // At the left: nothing before it, or the column before, and a blank that is no space between
+  // words.
   const isFirst = one.isFirst || columns.some((left) => near(one.x, left) && one.before > 0.8);
   const isAtLeft = lefts.some((edge) => Math.abs(one.x - edge) < 2.5 * one.size);
   const isWide =

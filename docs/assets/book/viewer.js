@@ -1,5 +1,5 @@
-/* Shows a PDF: pages are drawn as they come into sight, and let go of when they leave it. pdf.js does
-   the work, most of it in threads of its own, which are ended when they do not answer. */
+/* Shows a PDF: pages are drawn as they come into sight, and let go of when they leave it. pdf.js
+   does the work, most of it in threads of its own, which are ended when they do not answer. */
 
 import { readPage } from "./finder.js";
 
@@ -77,7 +77,8 @@ export class Viewer {
     this.close();
     if (file.size > MAX_BYTES)
       throw new Refused(
-        `${file.name} has ${Math.round(file.size / 2 ** 20)} MB; a PDF may have ${MAX_BYTES / 2 ** 20} MB here.`,
+        `${file.name} has ${Math.round(file.size / 2 ** 20)} MB; a PDF may have ` +
+          `${MAX_BYTES / 2 ** 20} MB here.`,
       );
     const data = new Uint8Array(await file.arrayBuffer());
     const start = new TextDecoder("latin1").decode(data.subarray(0, 1024));
@@ -101,7 +102,8 @@ export class Viewer {
       this.pdf = await within(this.task.promise);
       if (this.pdf.numPages > MAX_PAGES)
         throw new Refused(
-          `${file.name} has ${this.pdf.numPages.toLocaleString("en")} pages; a PDF may have ${MAX_PAGES.toLocaleString("en")} here.`,
+          `${file.name} has ${this.pdf.numPages.toLocaleString("en")} pages; a PDF may ` +
+            `have ${MAX_PAGES.toLocaleString("en")} here.`,
         );
       const first = await within(this.pdf.getPage(1));
       const { width, height } = this.#sizeOf(first);
@@ -113,7 +115,8 @@ export class Viewer {
       if (error instanceof Refused) throw error;
       throw new Refused(
         error?.name === "PasswordException"
-          ? `${file.name} asks for a password. Save a copy without one in the program that opens it, and open that.`
+          ? `${file.name} asks for a password. Save a copy without one in the program that ` +
+              `opens it, and open that.`
           : `${file.name} is damaged: no page of it can be read.`,
       );
     }
@@ -199,7 +202,8 @@ export class Viewer {
       read.text = page.number === 1 ? read.text : "";
       yield read;
       if (page.number % 8 === 0) await nextFrame();
-      if (page.number % 64 === 0) await pdf.cleanup(true).catch(() => {}); // while a page is drawn it cannot
+      // While a page is drawn it cannot.
+      if (page.number % 64 === 0) await pdf.cleanup(true).catch(() => {});
     }
   }
 
@@ -221,7 +225,7 @@ export class Viewer {
     }
   }
 
-  /* --- drawing --------------------------------------------------------------------------------- */
+  /* --- drawing -------------------------------------------------------------------------------- */
 
   #seen(entries) {
     for (const { target, isIntersecting } of entries) {
@@ -379,7 +383,7 @@ export class Viewer {
     this.goTo(number + 1, y);
   }
 
-  /* --- places ---------------------------------------------------------------------------------- */
+  /* --- places --------------------------------------------------------------------------------- */
 
   /** Put an element at a place of a page, in points from its top left. */
   place(element, page, left, top, right, bottom) {
@@ -459,7 +463,7 @@ export class Viewer {
     if (isText) this.box.scrollLeft = Math.max(0, start * this.scale - 6 * this.scale);
   }
 
-  /* --- search ---------------------------------------------------------------------------------- */
+  /* --- search --------------------------------------------------------------------------------- */
 
   /** Look for words on all pages; the number of places, and goes to the next one from here. */
   search(words, step = 1) {
