@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 HEADS = ("attention", "multi_head", "block")
-FAST = ("fast", "_internal/dropout", "_internal/cross_entropy")
-OUT_OF_THE_WAY = ("_internal/head_matrices", "_internal/initialization")
+FAST = ("fast", "dropout", "_internal/dropout", "_internal/cross_entropy")
+OUT_OF_THE_WAY = ("_internal/head_views", "_internal/initialization")
 LINES = {
     "attention": HEADS[:1],
     "attention, multi_head, block": HEADS,

@@ -455,7 +455,7 @@ for word in ("string", "it"):
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps for all rows at once. (`point` returns its input, and lets other code
+# The package does the same six steps for all rows at once. (`mha` is the block's attention; `point` returns its input, and lets other code
 # record it. `drop` is dropout, which sets random numbers to 0 in training; it is off by default.)
 
 # %%

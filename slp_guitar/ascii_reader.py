@@ -63,6 +63,7 @@ from slp_guitar.ascii_rhythm import (
 )
 from slp_guitar.ascii_tab import is_string_line, tidy_lines
 from slp_guitar.ascii_unread import find_unread_text
+from slp_guitar.bounds import MAX_FILE_BYTES, MAX_NOTES, MAX_TEXT_LINES
 from slp_guitar.formats.safe_read import decode_text, read_bytes
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.playing_signs import parse_playing_sign
@@ -76,7 +77,6 @@ from slp_guitar.tab_header import (
     parse_time_signature,
     parse_track,
 )
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, MAX_TEXT_LINES
 from slp_transformer.data.text_files import list_files
 
 TEXT_SUFFIXES = (".txt", ".tab")

@@ -20,11 +20,11 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+from slp_guitar.bounds import MAX_FILE_BYTES
 from slp_guitar.formats.safe_read import translate_read_errors
 from slp_guitar.fretboard import STANDARD, Note
 from slp_guitar.tab import Bar, Event, ReadProblem, Tab, TabNote
 from slp_guitar.timing import drop_repeated_changes
-from slp_transformer._internal.bounds import MAX_FILE_BYTES
 from slp_transformer.data.text_files import list_files
 
 STEPS_PER_QUARTER = 12

@@ -9,10 +9,10 @@ Fine ends the piece or a sign leads on to the coda.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from slp_guitar.bounds import MAX_BARS, MAX_PLAYED_NOTES
 from slp_guitar.playing_signs import PLAYING_SIGNS, START
 from slp_guitar.tab import Bar, Tab
 from slp_guitar.timing import drop_repeated_changes
-from slp_transformer._internal.bounds import MAX_BARS, MAX_PLAYED_NOTES
 
 """Most bars that repeats are expanded to."""
 

@@ -12,7 +12,8 @@ import torch
 
 from slp_transformer._internal.argument_checks import check_attention
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.fast import apply_dropout, fused_kernel, has_fused_kernel
+from slp_transformer.dropout import apply_dropout
+from slp_transformer.fast import fused_kernel, has_fused_kernel
 from slp_transformer.hooks import Hook, pass_on
 from slp_transformer.masks import add_causal_mask, expand_mask_to_heads
 

@@ -27,7 +27,7 @@ from slp_transformer._internal.parts import (
 )
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer.cache import BlockCache, KVCache
-from slp_transformer.fast import Dropout
+from slp_transformer.dropout import Dropout
 from slp_transformer.feedforward import make_feedforward
 from slp_transformer.hooks import HookedModule
 from slp_transformer.layer_norm import LayerNorm
@@ -42,7 +42,7 @@ def has_final_norm(norm: str) -> bool:
 
 
 def forward_pre_norm(
-    block: Any, X: Float[Tensor, "*batch N d"], attend: Sublayer, attend_across: Sublayer | None
+    block: Any, X: Float[Tensor, "*batch N d"], mha: Sublayer, mha_across: Sublayer | None
 ) -> Float[Tensor, "*batch N d"]:
     r"""Normalize what each sublayer reads, and add what it finds to the stream, as the book does.
 
@@ -56,11 +56,11 @@ def forward_pre_norm(
     """
     point = block.hook_point
     T1 = point("T1", block.norm_1(X))
-    T2 = point("T2", block.drop(attend(T1)))
+    T2 = point("T2", block.drop(mha(T1)))
     T3 = point("T3", T2 + X)
-    if attend_across is not None:
+    if mha_across is not None:
         C1 = point("C1", block.norm_cross(T3))
-        C2 = point("C2", block.drop(attend_across(C1)))
+        C2 = point("C2", block.drop(mha_across(C1)))
         T3 = point("C3", C2 + T3)
     T4 = point("T4", block.norm_2(T3))
     T5 = point("T5", block.drop(block.ffn(T4)))
@@ -68,18 +68,18 @@ def forward_pre_norm(
 
 
 def forward_post_norm(
-    block: Any, X: Float[Tensor, "*batch N d"], attend: Sublayer, attend_across: Sublayer | None
+    block: Any, X: Float[Tensor, "*batch N d"], mha: Sublayer, mha_across: Sublayer | None
 ) -> Float[Tensor, "*batch N d"]:
     """Normalize the stream after each addition, as Vaswani et al. 2017 do.
 
     Source: `postnorm-t`.
     """
     point = block.hook_point
-    T1 = point("T1", block.drop(attend(X)))
+    T1 = point("T1", block.drop(mha(X)))
     T2 = point("T2", T1 + X)
     T3 = point("T3", block.norm_1(T2))
-    if attend_across is not None:
-        C1 = point("C1", block.drop(attend_across(T3)))
+    if mha_across is not None:
+        C1 = point("C1", block.drop(mha_across(T3)))
         C2 = point("C2", C1 + T3)
         T3 = point("C3", block.norm_cross(C2))
     T4 = point("T4", block.drop(block.ffn(T3)))
@@ -178,11 +178,11 @@ class ResidualBlock(HookedModule):
         caches = (cache.self_attention, cache.cross_attention) if cache else (None, None)
         # Attention that does not rotate has no such argument.
         positions = {} if position_ids is None else {"position_ids": position_ids}
-        attend = partial(self.attention, mask=mask, causal=causal, cache=caches[0], **positions)
+        mha = partial(self.attention, mask=mask, causal=causal, cache=caches[0], **positions)
         across: Sublayer | None = None
         if self.cross_attention is not None:
             across = partial(self.cross_attention, mask=enc_mask, H_enc=H_enc, cache=caches[1])
-        H = self.orders[self.norm](self, self.hook_point("X", X), attend, across)
+        H = self.orders[self.norm](self, self.hook_point("X", X), mha, across)
         return self.hook_point("H", H)
 
     if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from slp_transformer._internal.parts import (
     Initialization,
 )
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
-from slp_transformer.fast import Dropout
+from slp_transformer.dropout import Dropout
 
 
 def one_hot_lookup(

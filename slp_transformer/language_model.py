@@ -116,7 +116,7 @@ class TransformerLM(ShapedModule):
             check_no_left_padding(mask, position_ids)
         # An embedding of somebody's own, without positions, need not take `position_ids`.
         positions = {} if position_ids is None else {"position_ids": position_ids}
-        X = self.embedding(ids, start=cache.length if cache else 0, **positions)
+        X = self.embedding(ids, start=0 if cache is None else cache.length, **positions)
         H = self.stack(X, mask, causal=True, cache=cache)
         return lm_head(H, self.unembedding)
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, get_type_hints
 from slp_guitar import text_time, uneven_bars
 from slp_guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
+from slp_guitar.bounds import MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_guitar.fingering.costs import (
     CUT,
     PER_FRET_FROM_POSITION,
@@ -55,7 +56,6 @@ from slp_guitar.tab_tokenizer import (
     SPECIAL_TOKENS,
 )
 from slp_guitar.theory import KEY_NAMES, TIME_SIGNATURES
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_transformer._internal.choices import allowed_values_of, union_members
 from slp_transformer._internal.parts import ROPE_SCALING_NAMES
 from slp_transformer.config import TransformerConfig

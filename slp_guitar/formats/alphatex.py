@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 
+from slp_guitar.bounds import MAX_FILE_BYTES, check_score_moment, max_notes_of_file
 from slp_guitar.formats.notation import (
     Beat,
     Measure,
@@ -39,7 +40,6 @@ from slp_guitar.tab import (
 )
 from slp_guitar.tab_header import parse_pitches_with_octaves
 from slp_guitar.techniques import TECHNIQUES, find_technique
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, check_score_moment, max_notes_of_file
 
 OF_BEATS = {kind for kind, signs in TECHNIQUES.items() if signs.is_of_beat}
 

@@ -12,6 +12,13 @@ from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
+from slp_guitar.bounds import (
+    MAX_FILE_BYTES,
+    MAX_UNPACKED_BYTES,
+    check_score_moment,
+    max_notes_of_file,
+    parse_exact_number,
+)
 from slp_guitar.formats.gpx import is_gpx, read_gpx_member
 from slp_guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
 from slp_guitar.formats.safe_read import (
@@ -34,13 +41,6 @@ from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.playing_signs import PLAYING_SIGNS
 from slp_guitar.tab import ReadProblem, Tab, Technique, find_key
 from slp_guitar.techniques import TECHNIQUES
-from slp_transformer._internal.bounds import (
-    MAX_FILE_BYTES,
-    MAX_UNPACKED_BYTES,
-    check_score_moment,
-    max_notes_of_file,
-    parse_exact_number,
-)
 
 NOTE_VALUES = ("Whole", "Half", "Quarter", "Eighth", "16th", "32nd", "64th", "128th", "256th")
 CONTENTS = Contents("gpif", iter_xml_parts)

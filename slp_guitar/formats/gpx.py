@@ -11,7 +11,7 @@ their lowest bit or byte first.
 
 import struct
 
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_UNPACKED_BYTES
+from slp_guitar.bounds import MAX_FILE_BYTES, MAX_UNPACKED_BYTES
 
 FILE_SYSTEM, COMPRESSED = b"BCFS", b"BCFZ"
 SECTOR_BYTES = 4096

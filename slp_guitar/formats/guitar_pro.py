@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from slp_guitar.bounds import MAX_FILE_BYTES
 from slp_guitar.formats.notation import (
     Beat,
     TiedNote,
@@ -46,7 +47,6 @@ from slp_guitar.tab import (
     find_key,
 )
 from slp_guitar.techniques import TECHNIQUES
-from slp_transformer._internal.bounds import MAX_FILE_BYTES
 from slp_transformer._internal.extras import import_extra
 
 BEND_UNITS_PER_QUARTER_TONE = 25

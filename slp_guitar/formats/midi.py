@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from slp_guitar.bounds import MAX_BARS, MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_guitar.formats.notation import TUPLET_TIMES
 from slp_guitar.formats.safe_read import (
     TimeLimitedBytes,
@@ -32,7 +33,6 @@ from slp_guitar.formats.unread import Contents, Omissions
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.tab import MAX_STEPS_PER_QUARTER, ReadProblem, Tab, Technique
 from slp_guitar.tab_header import format_tuning_line, parse_capo, parse_tuning
-from slp_transformer._internal.bounds import MAX_BARS, MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_transformer._internal.extras import import_extra
 
 MAX_EXACT_STEPS_PER_QUARTER = 24

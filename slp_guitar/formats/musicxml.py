@@ -11,6 +11,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+from slp_guitar.bounds import (
+    MAX_FILE_BYTES,
+    MAX_NOTES,
+    check_score_moment,
+    max_notes_of_file,
+    parse_exact_number,
+)
 from slp_guitar.formats.safe_read import (
     parse_xml,
     read_bytes,
@@ -30,13 +37,6 @@ from slp_guitar.playing_signs import parse_playing_sign
 from slp_guitar.tab import ReadProblem, Tab, Technique, find_key
 from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.theory import PITCH_CLASS_OF_LETTER
-from slp_transformer._internal.bounds import (
-    MAX_FILE_BYTES,
-    MAX_NOTES,
-    check_score_moment,
-    max_notes_of_file,
-    parse_exact_number,
-)
 
 # An innermost tag, and the path to it. To search for a path takes long, and few notes have the tag.
 _TIES = (("tie", "tie[@type='stop']"), ("tied", "notations/tied[@type='stop']"))

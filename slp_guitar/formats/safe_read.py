@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slp_transformer._internal.bounds import MAX_CPU_SECONDS, MAX_XML_ATTRIBUTES, MAX_XML_TAGS
+from slp_guitar.bounds import MAX_CPU_SECONDS, MAX_XML_ATTRIBUTES, MAX_XML_TAGS
 
 
 class TimeLimitedBytes(io.BytesIO):

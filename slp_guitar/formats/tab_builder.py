@@ -11,6 +11,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
+from slp_guitar.bounds import (
+    MAX_BAR_QUARTERS,
+    MAX_BARS,
+    MAX_NOTES,
+    MAX_STEPS,
+    check_score_moment,
+)
 from slp_guitar.formats.unread import Omissions
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.tab import (
@@ -25,13 +32,6 @@ from slp_guitar.tab import (
 )
 from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.timing import drop_repeated_changes, find_common_steps_per_quarter
-from slp_transformer._internal.bounds import (
-    MAX_BAR_QUARTERS,
-    MAX_BARS,
-    MAX_NOTES,
-    MAX_STEPS,
-    check_score_moment,
-)
 
 AFTER_BAR = "notes after the end of their bar are left out"
 MAX_ENDING_BARS = 64

@@ -126,7 +126,7 @@ def beam_search(
     alpha: float = 1.0,
     stop: Collection[int] = (),
 ) -> list[list[Hypothesis]]:
-    """Search for the most probable way to go on after each prompt, with a `Beam` for each.
+    """Search for the most probable way to go on after each prompt, with a `BeamSearchState` each.
 
     The hypotheses of all prompts are read together, so all stand at the same position: where those
     of a short prompt grow, a longer prompt is read one word further.

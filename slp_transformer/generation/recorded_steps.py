@@ -17,11 +17,11 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.eval_mode import has_no_hooks
-from slp_transformer._internal.head_matrices import HeadMatrices
 from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache, LayerCache
 from slp_transformer.language_model import TransformerLM
+from slp_transformer.multi_head import HeadMatrices
 
 MIN_NEW_TOKENS = 64  # below, recording is not made up for
 MIN_ROWS = 256  # of keys that a recording reads: doubled whenever the text has grown past them

@@ -10,8 +10,8 @@ transpose of the book's. Its W_QK, written W_Qᵀ W_K, is the same matrix as her
 W_O W_V, is the transpose of the one here.
 """
 
-from slp_transformer._internal.head_matrices import HeadMatrices
 from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer.multi_head import HeadMatrices
 
 
 def qk_circuit(mha: HeadMatrices, c: int) -> Float[Tensor, "d d"]:

@@ -12,7 +12,6 @@ from slp_transformer._internal.explained_refusals import (
     explain_refusals,
     refuse_unfit_rows,
 )
-from slp_transformer._internal.head_matrices import HeadMatrices
 from slp_transformer._internal.parts import AttentionBias
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
@@ -23,7 +22,7 @@ from slp_transformer.hooks import HookedModule, pass_on
 from slp_transformer.modern.config import check_num_kv_heads
 from slp_transformer.modern.rms_norm import RMSNorm
 from slp_transformer.modern.rotary import RotaryPositions, Unrotated
-from slp_transformer.multi_head import join_heads, split_heads
+from slp_transformer.multi_head import HeadMatrices, join_heads, split_heads
 
 
 def repeat_kv(

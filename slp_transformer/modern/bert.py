@@ -18,7 +18,7 @@ from slp_transformer._internal.parts import (
 )
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, make_weight_matrix
-from slp_transformer.fast import Dropout
+from slp_transformer.dropout import Dropout
 from slp_transformer.feedforward import ACTIVATIONS
 from slp_transformer.language_model import lm_head
 from slp_transformer.layer_norm import LayerNorm

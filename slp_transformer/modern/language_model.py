@@ -6,8 +6,8 @@ from slp_transformer._internal.argument_checks import check_positions, check_tok
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.block import BlockStack, ResidualBlock, has_final_norm
 from slp_transformer.cache import KVCache
+from slp_transformer.dropout import Dropout
 from slp_transformer.embedding import InputEncoding, TokenEmbedding
-from slp_transformer.fast import Dropout
 from slp_transformer.feedforward import make_feedforward
 from slp_transformer.language_model import TransformerLM, lm_head
 from slp_transformer.layer_norm import LayerNorm
@@ -174,8 +174,7 @@ class ModernLM(TransformerLM):
             position_ids: positions of the tokens where they do not follow one another.
 
         Raises:
-            TypeError: as `TransformerLM.forward`.
-            ValueError: likewise.
+            ValueError: as `TransformerLM.forward`.
         """
         if position_ids is None or self.config.positions != "rotary":
             return super().forward(ids, mask, cache=cache, position_ids=position_ids)

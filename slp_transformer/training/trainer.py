@@ -505,7 +505,7 @@ def train(
 
     Raises:
         ValueError: as `Trainer.fit`; or if TensorBoard's curves have no folder.
-        ConnectionError, KeyboardInterrupt, Stopped, ImportError: as `Trainer.fit`.
+        ConnectionError, KeyboardInterrupt, StoppedBySignal, ImportError: as `Trainer.fit`.
     """
     if tensorboard and out_dir is None:
         raise ValueError("TensorBoard's curves are saved with the run: give out_dir.")

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from slp_transformer._internal.reference_mode import reference_mode
-from slp_transformer.fast import Dropout, sample_keep_mask
+from slp_transformer.dropout import Dropout, sample_keep_mask
 
 
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9])

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from slp_guitar import bounds
 from slp_guitar.ascii_reader import parse_ascii_tabs, read_tab_file, read_tab_folder
 from slp_guitar.ascii_repair import realign_bar_rows
 from slp_guitar.formats.safe_read import decode_text
 from slp_guitar.fretboard import DOUBLE_DROP_D, DROP_D, HALF_STEP_DOWN, STANDARD, Note
 from slp_guitar.tab import Technique
 from slp_guitar.tab_header import find_style, find_title, parse_capo, parse_tuning
-from slp_transformer._internal import bounds
 
 PLAIN = """\
 e|-0---3---|-------5-|

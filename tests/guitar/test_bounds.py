@@ -11,7 +11,8 @@ import pytest
 from commands import fine, refused
 from sampled import mostly_slow
 
-from slp_guitar import playing_order
+from slp_guitar import bounds, playing_order
+from slp_guitar.bounds import check_score_moment, parse_exact_number
 from slp_guitar.formats import gpif, musicxml, tab_builder
 from slp_guitar.formats.alphatex import parse_alphatex_tabs
 from slp_guitar.formats.gpif import read_gp_tabs
@@ -25,8 +26,6 @@ from slp_guitar.formats.tab_builder import (
 )
 from slp_guitar.fretboard import STANDARD, Note
 from slp_guitar.playing_order import expand_repeats
-from slp_transformer._internal import bounds
-from slp_transformer._internal.bounds import check_score_moment, parse_exact_number
 
 SCORE = (
     '<score-partwise><part-list><score-part id="P1"><part-name>x</part-name></score-part>'

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer._internal.row_changes import divide_by_sum, mark_largest
+from slp_transformer.check.diagnosing.row_changes import divide_by_sum, mark_largest
 
 Solution = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from slp_transformer._internal.row_changes import (
+from slp_transformer.check.diagnosing.row_changes import (
     center,
     divide_by_norm,
     divide_by_sum,

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from slp_transformer._internal.row_changes import (
+from slp_transformer.check.diagnosing.part_changes import PART_CHANGES
+from slp_transformer.check.diagnosing.row_changes import (
     divide_by_norm,
     divide_by_sum,
     mark_largest,
     standardize,
 )
-from slp_transformer.check.diagnosing.part_changes import PART_CHANGES
 
 Case = dict[str, Any]
 
