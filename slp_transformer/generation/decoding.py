@@ -151,6 +151,8 @@ def generate(
     if draft_model is not None:
         check_draft_model(model, draft_model, len(texts), num_beams, num_draft_tokens)
     stops = parse_stop_ids(stop)
+    if not texts:
+        return []
     ends = [min(len(text) + (max_new_tokens or window), window) for text in texts]
     greedy_by = find_greedy_option(sampling)
     filters = {name: value for name, value in sampling.items() if name != greedy_by}
@@ -166,21 +168,14 @@ def generate(
             return sample(u, [generator[row] for row in rows])
         return sample(u, generator)
 
-    def probabilities(u: Tensor, ids: Tensor) -> Tensor:
-        u = filtered(u, ids)
-        if greedy_by:
-            return F.one_hot(greedy(u), u.shape[-1]).to(u.dtype)
-        return torch.softmax(u, dim=-1)
-
-    def next_logits(ids: Tensor, rows: list[int]) -> Tensor:
-        ids = ids.to(device)
-        return filtered(session(ids)[rows], ids[rows])
-
-    if not texts:
-        return []
     with inference_context(model), inference_context(draft_model or model):
         session = DecoderSession(model, sources, max(ends) if cached else None)
         if num_beams is not None:
+
+            def next_logits(ids: Tensor, rows: list[int]) -> Tensor:
+                ids = ids.to(device)
+                return filtered(session(ids)[rows], ids[rows])
+
             found = beam_search(
                 next_logits,
                 session.reorder,
@@ -190,16 +185,32 @@ def generate(
                 alpha=length_penalty,
                 stop=stops,
             )
-        else:
-            if draft_model is None:
-                written = decode_loop(session, choose, texts, ends, stops, on_token)
-            else:
-                draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
-                own = generator[0] if isinstance(generator, Sequence) else generator
-                how = num_draft_tokens, own, stops, on_token
-                written = [speculative_loop(session, draft, probabilities, texts[0], ends[0], *how)]
+        elif draft_model is None:
+            written = decode_loop(session, choose, texts, ends, stops, on_token)
             found = [[Hypothesis(ids, None, stopped)] for ids, stopped in written]
+        else:
+
+            def probabilities(u: Tensor, ids: Tensor) -> Tensor:
+                u = filtered(u, ids)
+                if greedy_by:
+                    return F.one_hot(greedy(u), u.shape[-1]).to(u.dtype)
+                return torch.softmax(u, dim=-1)
+
+            draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
+            own = generator[0] if isinstance(generator, Sequence) else generator
+            how = num_draft_tokens, own, stops, on_token
+            ids, stopped = speculative_loop(session, draft, probabilities, texts[0], ends[0], *how)
+            found = [[Hypothesis(ids, None, stopped)]]
         session.check_no_nan()
+    return to_sequences(texts, found, max_new_tokens)
+
+
+def to_sequences(
+    texts: Sequence[list[int]],
+    found: Sequence[Sequence[Hypothesis]],
+    max_new_tokens: int | None,
+) -> list[GeneratedSequence]:
+    """Return what was found for each text, the best first, with the reason why it ended."""
     results = []
     for text, hypotheses in zip(texts, found, strict=True):
         beams = []
