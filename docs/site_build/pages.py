@@ -693,7 +693,8 @@ def description(page) -> str:
     stem = Path(page.file.src_uri).stem
     if stem in site.summaries:
         return html.escape(re.sub(r"[$`]", "", site.summaries[stem].text))
-    first = re.search(r"<p>(.*?)</p>", page.content, flags=re.DOTALL)
+    seen = re.sub(r"<noscript>.*?</noscript>", "", page.content, flags=re.DOTALL)
+    first = re.search(r"<p>(.*?)</p>", seen, flags=re.DOTALL)
     text = re.sub(r"<[^>]+>", "", postprocess.as_text(first[1])) if first else ""
     shortened = re.match(r".{0,160}[.!?:](?=\s|$)|.{0,160}", " ".join(text.split()))
     return html.escape(html.unescape(shortened[0]))

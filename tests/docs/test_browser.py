@@ -727,7 +727,7 @@ def test_no_link_leads_nowhere_and_keys_are_soon_at_a_chapter_s_text(browser, ad
 
 
 # Of each cell its least contrast, as WCAG counts it: the color over the page's.
-CONTRAST = """() => {
+CONTRAST_OF_CELLS = """() => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   const light = (colors) => {
     for (const color of colors) { canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); }
@@ -751,7 +751,7 @@ def test_colors_of_a_mistake_s_weights_let_their_numbers_be_read(scheme, browser
             "document.querySelectorAll('article details').forEach((d) => { d.open = true })"
         )
         assert page.locator(".slp-alpha td").count() > 100
-        assert page.evaluate(CONTRAST) == []
+        assert page.evaluate(CONTRAST_OF_CELLS) == []
 
 
 @pytest.mark.parametrize("name", ["model/", "write/", "break-it/", "hear/", "fingering/"])

@@ -453,6 +453,8 @@ def test_a_bad_chapter_fails_the_build(project, text, message):
     for page in (project / "docs").glob("*.md"):  # some show results that are not here
         page.unlink()
     (project / "docs" / "index.md").write_text("# Home\n", encoding="utf-8")
+    (project / "slp_guitar" / "model" / "step-1").mkdir(parents=True)  # a page serves it
+    (project / "slp_guitar" / "model" / "LICENSE.txt").touch()
     done = subprocess.run(
         [sys.executable, "-P", "-m", "mkdocs", "build", "-d", str(project / "site")],
         cwd=project, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, encoding="utf-8",
