@@ -409,7 +409,7 @@ groups["a bigram"] = [
 ]
 groups["by chance"] = drawn
 
-# %% alt="Bars: the share of chords that a hand can hold. The corpus is at 1, the model at 0.94, the bigram somewhat below; chords of independently drawn notes are below one half." caption="Chords that a hand can hold"
+# %% alt="Bars: the share of chords that a hand can hold. The corpus is at 1, the model just below, the bigram lower; chords of independently drawn notes are below one half." caption="Chords that a hand can hold"
 shares = {
     name: compute_playable_share(group) for name, group in groups.items()
 }
