@@ -462,6 +462,7 @@ def test_every_end_of_a_student_s_process_is_a_row(tmp_path, monkeypatch):
             assert not thread.is_alive()
 
 
+@pytest.mark.slow
 @on_linux
 def test_a_student_who_fills_the_pipe_that_it_reads_is_a_row_and_nobody_waits(
     tmp_path, monkeypatch
