@@ -81,8 +81,9 @@ class StudentProcess:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        while (line := self._process.stdout.readline(MAX_LINE_BYTES)) and not self._has_ended:
-            self._lines.put(line)
+        with suppress(OSError, ValueError):  # it was closed as the process was ended
+            while (line := self._process.stdout.readline(MAX_LINE_BYTES)) and not self._has_ended:
+                self._lines.put(line)
         self._lines.put(b"")
 
     def _write(self) -> None:
