@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from slp_guitar import Note, TabTokenizer, Tuning, format_tab
-from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.ascii.reader import parse_ascii_tabs
 from slp_guitar.bar_lengths import list_bar_steps, take_columns_as_time
 from slp_guitar.formats.registry import (
     check_writable_suffix,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from slp_guitar import text_time, uneven_bars
-from slp_guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
+from slp_guitar.ascii.guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
 from slp_guitar.bounds import MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_guitar.fingering.costs import (

@@ -4,8 +4,8 @@
 return what could be read, and a list of problems, each with its file and line: a tab that has a
 broken system in it is still read, without that system.
 
-Systems are recognized in `slp_guitar.ascii_tab`, their bars and notes are read in
-`slp_guitar.ascii_bars`, and a stated style, tuning and capo in
+Systems are recognized in `slp_guitar.ascii.systems`, their bars and notes are read in
+`slp_guitar.ascii.bars`, and a stated style, tuning and capo in
 `slp_guitar.tab_header`.
 
 **Steps.** The column of a note in a text file says when it sounds, so columns are the
@@ -23,7 +23,7 @@ the printed spacing back. Where the text says its unit, steps are what it says.
     repeat: played 3 times
     endings: 1 2
 
-`slp_guitar.ascii_writer` writes them, so that a tab is read back as the very same
+`slp_guitar.ascii.writer` writes them, so that a tab is read back as the very same
 steps. People write time signatures and tempos in other words, and no unit: there columns are all
 that is known.
 
@@ -40,29 +40,29 @@ from math import gcd, inf
 from pathlib import Path
 from statistics import median
 
-from slp_guitar.ascii_bars import BarRows, split_system_into_bars
-from slp_guitar.ascii_beats import (
+from slp_guitar.ascii.bars import BarRows, split_system_into_bars
+from slp_guitar.ascii.beats import (
     BeatMark,
     find_beats,
     find_text_around,
     with_beat_onsets,
 )
-from slp_guitar.ascii_frets import read_bars
-from slp_guitar.ascii_guitars import (
+from slp_guitar.ascii.frets import read_bars
+from slp_guitar.ascii.guitars import (
     find_all_systems,
     find_other_tunings,
     infer_tuning,
     split_by_guitar,
 )
-from slp_guitar.ascii_repeats import is_repeat_statement, with_repeat_marks
-from slp_guitar.ascii_rhythm import (
+from slp_guitar.ascii.repeats import is_repeat_statement, with_repeat_marks
+from slp_guitar.ascii.rhythm import (
     RhythmLetter,
     are_rhythm,
     find_letters,
     with_stated_onsets,
 )
-from slp_guitar.ascii_tab import is_string_line, tidy_lines
-from slp_guitar.ascii_unread import find_unread_text
+from slp_guitar.ascii.systems import is_string_line, tidy_lines
+from slp_guitar.ascii.unread import find_unread_text
 from slp_guitar.bounds import MAX_FILE_BYTES, MAX_NOTES, MAX_TEXT_LINES
 from slp_guitar.formats.safe_read import decode_text, read_bytes
 from slp_guitar.fretboard import Note, Tuning

@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from slp_guitar.ascii_tab import (
+from slp_guitar.ascii.systems import (
     LABEL_PATTERN,
     NUM_STRINGS,
     StaffSystem,
