@@ -19,12 +19,7 @@ from typing import NamedTuple
 
 from slp_guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
 from slp_guitar.timing import drop_repeated_changes, time_signature_of
-from slp_guitar.uneven_bars import (
-    MAX_ESTIMATED,
-    TRIPLETS,
-    estimate_steps,
-    find_even_grid,
-)
+from slp_guitar.uneven_bars import MAX_ESTIMATED, TRIPLETS, estimate_steps, find_even_grid
 
 GRIDS = (1, 2, 4, 3, 8, 6, 12)
 """Steps to a quarter note that are tried for a bar, the plainest first."""

@@ -41,12 +41,7 @@ from pathlib import Path
 from statistics import median
 
 from slp_guitar.ascii.bars import BarRows, split_system_into_bars
-from slp_guitar.ascii.beats import (
-    BeatMark,
-    find_beats,
-    find_text_around,
-    with_beat_onsets,
-)
+from slp_guitar.ascii.beats import BeatMark, find_beats, find_text_around, with_beat_onsets
 from slp_guitar.ascii.frets import read_bars
 from slp_guitar.ascii.guitars import (
     find_all_systems,
@@ -55,12 +50,7 @@ from slp_guitar.ascii.guitars import (
     split_by_guitar,
 )
 from slp_guitar.ascii.repeats import is_repeat_statement, with_repeat_marks
-from slp_guitar.ascii.rhythm import (
-    RhythmLetter,
-    are_rhythm,
-    find_letters,
-    with_stated_onsets,
-)
+from slp_guitar.ascii.rhythm import RhythmLetter, are_rhythm, find_letters, with_stated_onsets
 from slp_guitar.ascii.systems import is_string_line, tidy_lines
 from slp_guitar.ascii.unread import find_unread_text
 from slp_guitar.bounds import MAX_FILE_BYTES, MAX_NOTES, MAX_TEXT_LINES

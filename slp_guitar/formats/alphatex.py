@@ -30,14 +30,7 @@ from slp_guitar.formats.tab_builder import (
 from slp_guitar.formats.unread import Contents
 from slp_guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
 from slp_guitar.playing_signs import PLAYING_SIGNS
-from slp_guitar.tab import (
-    KEYS,
-    MAX_STRINGS,
-    MIN_STRINGS,
-    ReadProblem,
-    Tab,
-    Technique,
-)
+from slp_guitar.tab import KEYS, MAX_STRINGS, MIN_STRINGS, ReadProblem, Tab, Technique
 from slp_guitar.tab_header import parse_pitches_with_octaves
 from slp_guitar.techniques import TECHNIQUES, find_technique
 

@@ -23,12 +23,7 @@ from slp_guitar.formats.safe_read import (
     read_bytes,
     translate_read_errors,
 )
-from slp_guitar.formats.tab_builder import (
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
-)
+from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder, build_tabs
 from slp_guitar.formats.unread import Contents, Omissions
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.tab import MAX_STEPS_PER_QUARTER, ReadProblem, Tab, Technique

@@ -17,14 +17,7 @@ from math import lcm
 from operator import itemgetter
 from typing import NamedTuple
 
-from slp_guitar.tab import (
-    Bar,
-    Event,
-    Tab,
-    TabNote,
-    Technique,
-    check_tab,
-)
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique, check_tab
 from slp_guitar.timing import (
     add_time_signatures,
     bar_start_steps,
