@@ -348,14 +348,15 @@ def describe_unread_statement(line: str) -> str | None:
 
 _METER_PATTERN = re.compile(
     r"\b(?:(?:time )?signature|time|timing|tempo|met(?:re|er)|takt|comp[aá]s+o?|mesure|misura)"
-    r"\s*[:=-]?\s*(?P<beats>\d{1,2})\s*/\s*(?P<unit>1|2|4|8|16)(?!\d|/|,\s*\d+/)"
+    r"\s*[:=-]?\s*(?P<beats>\d{1,3})\s*/\s*(?P<unit>1|2|4|8|16|32)(?!\d|/|,\s*\d+/)"
     r"|(?<![\d,/])(?P<bare>[2-9]|12)/(?P<of>[248])(?=\s+tim(?:e|ing)\b|\s*$)"
     r"|^\W*(?P<first>[2-9]|12)/(?P<by>[248])"
     r"(?=\s*[,;(@](?!\s*\d+/)|\s+(?:[-\u2013] |at\b|tempo\b|\d{2,3}\s*bpm))",
     re.I,
 )
 _BPM_PATTERN = re.compile(
-    r"(?<!\d)(\d{2,3})(?:\s*-\s*\d{2,3})?\s*bpm|\b(?:J|MM|M\.M\.)\s*=\s*(\d{2,3})\b"
+    r"^tempo: (\d{1,4})$|(?<!\d)(\d{2,3})(?:\s*-\s*\d{2,3})?\s*bpm"
+    r"|\b(?:J|MM|M\.M\.)\s*=\s*(\d{2,3})\b"
     r"|\btempo\b\s*(?:[:=]\s*[^\d/]{0,30}?)?(?<!\d)(\d{2,3})(?![\d/])|\bbpm\s*[:=]\s*(\d{2,3})\b"
     r"|^\W*\d{1,2}/[248]\s*[,@]\s*(\d{2,3})\W*$",
     re.I,
@@ -389,7 +390,7 @@ def parse_tempo(line: str) -> int | None:
     found = _BPM_PATTERN.search(line)
     if found is None or re.search(r"half|dotted|eighth|1/[28]|measure", line, re.I):
         return None
-    return max(1, int(next(filter(None, found.groups()))))
+    return min(max(int(next(filter(None, found.groups()))), 1), 1000)
 
 
 def strip_title(line: str) -> str:

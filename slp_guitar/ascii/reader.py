@@ -252,17 +252,6 @@ _TIME_PATTERN = re.compile(
 NO_BAR = Bar(1, ())
 MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
 COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
-_TIME_SIGNATURE_PATTERN = re.compile(
-    r"\W*(?:(?:metre|meter|time(?: signature)?)\s*[:=-]?\s*"
-    r"(?P<beats>\d{1,3})/(?P<kind>1|2|4|8|16|32)"
-    r"|(?P<bare>[2-9]|12)/(?P<of>4|8)(?: time)?)\W*",
-    re.I,
-)
-_TEMPO_PATTERN = re.compile(
-    r"\W*(?:(?:tempo\s*[:=]?|bpm\s*[:=]?|[q\u2669]\s*=)\W*(?P<tempo>\d{1,4})(?:\s*bpm)?"
-    r"|(?P<before>\d{2,3})\s*bpm)\W*",
-    re.I,
-)
 _LATER_TEMPO_PATTERN = re.compile(r"\s*tempo: (?P<tempo>\d{1,4}) from step (?P<step>\d{1,7})\s*")
 _REPEAT_PATTERN = re.compile(r"\s*repeat: (?:begins here|played (?P<times>\d{1,3}) times)\s*")
 _ENDINGS_PATTERN = re.compile(r"\s*endings: (?P<times>\d{1,2}(?: \d{1,2}){0,7})\s*")
@@ -284,15 +273,13 @@ def parse_time_line(line: str) -> tuple[int, int | None] | None:
 def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
     """Return a bar with what the lines above it state."""
     for line in lines:
-        if found := _TIME_SIGNATURE_PATTERN.fullmatch(line):
-            beats, kind = int(found["beats"] or found["bare"]), int(found["kind"] or found["of"])
-            bar = replace(bar, time_signature=(beats, kind)) if beats else bar
-        elif found := _TEMPO_PATTERN.fullmatch(line):
-            tempo = int(found["tempo"] or found["before"])
-            bar = replace(bar, tempo_bpm=tempo) if 1 <= tempo <= 1000 else bar
-        elif found := _LATER_TEMPO_PATTERN.fullmatch(line):
+        if meter := parse_time_signature(line):
+            bar = replace(bar, time_signature=meter)
+        if found := _LATER_TEMPO_PATTERN.fullmatch(line):
             change = int(found["step"]), int(found["tempo"])
             bar = replace(bar, tempo_changes=(*bar.tempo_changes, change))
+        elif tempo := parse_tempo(line):
+            bar = replace(bar, tempo_bpm=tempo)
         elif line.startswith("key: ") and line[5:].strip() in KEYS:
             bar = replace(bar, key=line[5:].strip())
         elif found := _ENDINGS_PATTERN.fullmatch(line):
