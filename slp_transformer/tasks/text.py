@@ -11,16 +11,17 @@ from typing import Any, ClassVar
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, resolve_text_source
 from slp_transformer.data.text_tokenizer import TokenType
-from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task, check_windows
+from slp_transformer.tasks.base import (
+    EvaluateOptions,
+    LoadedRun,
+    Report,
+    SavedRun,
+    Task,
+    check_windows,
+)
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
 from slp_transformer.tasks.generation_session import Chat, GenerationSession
 from slp_transformer.tasks.run_config import RunConfig
-from slp_transformer.training.run_folder import (
-    CheckpointChoice,
-    checkpoint_folder,
-    load_model_spec,
-)
 
 TEXT_SUFFIXES = ("", ".txt", ".md")  # of what `generate` writes
 OTHER = "other"  # folder of the tokens of another source that is held out
@@ -112,7 +113,7 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         (A published model may have parts that no setting of a run has.)
         """
         if is_published(tokenizer) and config.init_from is not None:
-            return initial_model_config(Path(config.init_from))
+            return initial_model_config(config.init_from)
         return super().model_config(config, tokenizer)
 
     def load_tokenizer(self, content: Any) -> Any:
@@ -124,18 +125,18 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
             return PretrainedTokenizer.from_json(content)
         return TextTokenizer.from_json(content)
 
-    def tokenizer_of(self, run: Path, which: CheckpointChoice = "best") -> Any:
+    def tokenizer_of(self, run: SavedRun) -> Any:
         """Return the tokenizer of a run, or of a published model.
 
         Raises:
             ValueError: if there is none.
         """
-        if not is_pretrained_folder(run):
-            return super().tokenizer_of(run, which)
+        if run.checkpoint is not None:
+            return super().tokenizer_of(run)
         from slp_transformer.modern.hf_tokenizer import load_tokenizer
         from slp_transformer.modern.pretrained import read_config
 
-        return load_tokenizer(run, read_config(run))
+        return load_tokenizer(run.folder, read_config(run.folder))
 
     def fits(self, tokenizer: Any, vocab_size: int | None) -> bool:
         """Return whether a model can have a tokenizer; a published one may have rows to spare."""
@@ -143,7 +144,7 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
             return bool(tokenizer.vocab_size <= vocab_size)
         return super().fits(tokenizer, vocab_size)
 
-    def check_generate(self, run: Path, output: Path | None, flags: NoFlags) -> None:
+    def check_generate(self, run: SavedRun, output: Path | None, flags: NoFlags) -> None:
         """Refuse files that do not hold text.
 
         Raises:
@@ -151,8 +152,8 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         """
         if output is not None and output.suffix.lower() not in TEXT_SUFFIXES:
             raise ValueError(
-                f"{run} writes text, and {output.name} is no file of text: let it end in .txt or "
-                ".md."
+                f"{run.folder} writes text, and {output.name} is no file of text: let it end in "
+                ".txt or .md."
             )
 
     def session(self, run: LoadedRun, flags: NoFlags) -> GenerationSession:
@@ -219,7 +220,7 @@ class PublishedTask(TextTask):
 
     name = "published"
 
-    def load(self, run: Path, which: CheckpointChoice, device: Any) -> LoadedRun:
+    def load(self, run: SavedRun, device: Any) -> LoadedRun:
         """Load a published model, with its tokenizer.
 
         Raises:
@@ -229,13 +230,13 @@ class PublishedTask(TextTask):
         from slp_transformer.modern.pretrained import from_pretrained
 
         tokenizer = self.tokenizer_of(run)
-        model = from_pretrained(run, device=device)
+        model = from_pretrained(run.folder, device=device)
         if not isinstance(model, TransformerLM):
             raise ValueError(
-                f"{run} holds no language model, but one of class {type(model).__name__}, which "
-                "cannot continue a text."
+                f"{run.folder} holds no language model, but one of class {type(model).__name__}, "
+                "which cannot continue a text."
             )
-        return LoadedRun(self, run, model, tokenizer, None)
+        return LoadedRun(**vars(run), model=model, tokenizer=tokenizer)
 
     @contextmanager
     def open_stream(self, run: LoadedRun, source: str | None) -> Iterator[Any]:
@@ -346,14 +347,14 @@ def is_published(tokenizer: Any) -> bool:
     return isinstance(tokenizer, PretrainedTokenizer)
 
 
-def initial_model_config(folder: Path) -> Any:
+def initial_model_config(folder: str) -> Any:
     """Return the configuration of a run's model, or of a published one.
 
     Raises:
         ValueError: if there is none.
     """
-    if is_pretrained_folder(folder):
-        from slp_transformer.modern.pretrained import read_config
+    from slp_transformer.modern.pretrained import read_config
+    from slp_transformer.tasks.saved_runs import open_run
 
-        return read_config(folder)
-    return load_model_spec(checkpoint_folder(folder, "best")).config
+    checkpoint = open_run(folder).checkpoint
+    return read_config(Path(folder)) if checkpoint is None else checkpoint.spec.config
