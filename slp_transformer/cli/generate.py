@@ -11,15 +11,10 @@ from typing import Any, Generic, TypeVar
 from slp_transformer._internal.atomic_write import atomic_write, write_file
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.cli.console import print_result, print_status, print_text
-from slp_transformer.cli.prompts import (
-    JSON_LINES,
-    Prompt,
-    encode_prompts,
-    read_prompts_file,
-    read_text,
-)
+from slp_transformer.cli.prompts import Prompt, encode_prompts, read_prompts_file, read_text
 from slp_transformer.cli.run_flags import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions, check_trained
+from slp_transformer.data.text_files import is_json_lines
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.data_settings import UseAppendAction
 from slp_transformer.tasks.generation_session import (
@@ -97,7 +92,7 @@ class GenerateOptions(RunOptions, Generic[FlagsT]):
 
     def answers_in_json_lines(self) -> bool:
         """Return whether lines of JSON are answered by lines of JSON."""
-        return Path(self.prompts_file or "").suffix.lower() in JSON_LINES
+        return is_json_lines(Path(self.prompts_file or ""))
 
     def libraries(self) -> Libraries:
         """Return what the task of the run takes for granted."""

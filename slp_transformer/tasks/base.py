@@ -17,6 +17,7 @@ from slp_transformer._internal.plugins import (
 )
 from slp_transformer._internal.sampling_table import NUM_WRITTEN
 from slp_transformer.data.dataset import Dataset
+from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.data_settings import (
     DataSettings,
     NoFlags,
@@ -28,7 +29,7 @@ from slp_transformer.tasks.generation_session import GenerationSession
 from slp_transformer.tasks.reports import Report, format_table, to_json
 from slp_transformer.tasks.run_config import RunConfig
 from slp_transformer.tasks.sampling_options import SamplingOptions
-from slp_transformer.training.run_folder import Checkpoint
+from slp_transformer.training.run_folder import Checkpoint, open_checkpoint
 
 if TYPE_CHECKING:
     from torch import nn
@@ -204,9 +205,13 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
 
     def initial_tokenizer(self, config: RunConfig[DataT]) -> Any:
         """Return the tokenizer of the run to begin with; None if there is none."""
-        from slp_transformer.tasks.saved_runs import open_run
+        return self.tokenizer_of(self.open_initial_run(config)) if config.init_from else None
 
-        return self.tokenizer_of(open_run(config.init_from)) if config.init_from else None
+    def open_initial_run(self, config: RunConfig[DataT]) -> SavedRun:
+        """Open the run, or the published model, that a new run begins with."""
+        folder = Path(config.init_from or "")
+        published = is_pretrained_folder(folder)
+        return SavedRun(self, folder, None, None if published else open_checkpoint(folder, "best"))
 
     def model_config(self, config: RunConfig[DataT], tokenizer: Any) -> "TransformerConfig":
         """Return the model's configuration for a tokenizer."""

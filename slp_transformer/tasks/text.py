@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.data.text_files import is_stream, resolve_text_source
+from slp_transformer.data.text_files import TEXT_FIELD, find_texts, is_stream
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
     EvaluateOptions,
@@ -32,13 +32,14 @@ class TextData(DataSettings):
     """The text to train on.
 
     Attributes:
-        source: a file, a folder of .txt files, - for standard input, or the name of a corpus
-            (`slp-transformer info` lists them).
+        source: a file of text (.txt, .md, .jsonl, or one of these and .gz), a folder of them, - for
+            standard input, or the name of a corpus (`slp-transformer info` lists them).
         val_split: the share of the source that is held out for validation: the end of one text,
             chunks from all over a folder, always the same.
         val_data: another source to validate on, in place of a share of the first.
         tokenizer: what a token is: "characters", "words", or "bpe" for pieces of words.
         vocab_size: the maximum number of words or pieces; None for no limit.
+        text_field: the field of each line of .jsonl that holds the text.
     """
 
     task: ClassVar[str] = "text"
@@ -49,6 +50,7 @@ class TextData(DataSettings):
     val_data: str | None = None
     tokenizer: TokenType = "characters"
     vocab_size: int | None = None
+    text_field: str = TEXT_FIELD
 
 
 class TextTask(Task[TextData, NoFlags, NoFlags]):
@@ -70,7 +72,7 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
                 "(`slp-transformer info` lists them)."
             )
         if not is_stream(config.data.source):
-            resolve_text_source(config.data.source)
+            find_texts(config.data.source)
 
     def prepare(self, config: RunConfig[TextData], folder: Path) -> Dataset:
         """Read a text, hold a share out, and turn both parts into tokens.
@@ -83,12 +85,14 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         data, tokenizer = config.data, self.initial_tokenizer(config)
         assert data.source is not None, "check has refused it"
         share = data.val_split if data.val_data is None else 0.0
+        kind = data.tokenizer, data.vocab_size
         text = prepare_corpus(
-            data.source, data.tokenizer, data.vocab_size, share, folder, tokenizer
+            data.source, *kind, share, folder, tokenizer, text_field=data.text_field
         )
         if data.val_data is not None:
+            other, known = folder / OTHER, text.tokenizer
             unseen = prepare_corpus(
-                data.val_data, val_split=0.0, output_dir=folder / OTHER, tokenizer=text.tokenizer
+                data.val_data, *kind, 0.0, other, known, text_field=data.text_field
             )
             text = replace(text, val=unseen.train)
         check_windows(text, config.window(), share or None)
@@ -113,7 +117,11 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         (A published model may have parts that no setting of a run has.)
         """
         if is_published(tokenizer) and config.init_from is not None:
-            return initial_model_config(config.init_from)
+            from slp_transformer.modern.pretrained import read_config
+
+            initial = self.open_initial_run(config)
+            found = initial.checkpoint
+            return read_config(initial.folder) if found is None else found.spec.config
         return super().model_config(config, tokenizer)
 
     def load_tokenizer(self, content: Any) -> Any:
@@ -177,8 +185,9 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
             yield open_run_data(run).val
             return
         with TemporaryDirectory(prefix="slp-transformer-", ignore_cleanup_errors=True) as folder:
+            field = TEXT_FIELD if run.config is None else run.config.data.text_field
             how = {"val_split": 0.0, "output_dir": folder, "tokenizer": run.tokenizer}
-            yield prepare_corpus(source, **how).train
+            yield prepare_corpus(source, **how, text_field=field).train
 
     def evaluate(self, run: LoadedRun, options: EvaluateOptions[NoFlags]) -> Report:
         """Measure the loss, and bits per character and byte, on held-out text or another source.
@@ -345,16 +354,3 @@ def is_published(tokenizer: Any) -> bool:
     from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 
     return isinstance(tokenizer, PretrainedTokenizer)
-
-
-def initial_model_config(folder: str) -> Any:
-    """Return the configuration of a run's model, or of a published one.
-
-    Raises:
-        ValueError: if there is none.
-    """
-    from slp_transformer.modern.pretrained import read_config
-    from slp_transformer.tasks.saved_runs import open_run
-
-    checkpoint = open_run(folder).checkpoint
-    return read_config(Path(folder)) if checkpoint is None else checkpoint.spec.config
