@@ -88,16 +88,17 @@ def run_dropout() -> dict[str, Any]:
     tokenizer = train_tokenizer([text], token_type="characters")
     stream, runs = torch.tensor(tokenizer.encode(text)), {}
     cut = len(stream) * 9 // 10
-    for size in (20_000, cut):
-        for share in (0.0, 0.1, 0.2):
+    held_out = stream[cut : cut + 8000]
+    for size in (5_000, cut):
+        for share in (0.0, 0.2):
             name, runs_of = f"{size:,} characters, dropout {share}", []
             for seed in SEEDS:
                 torch.manual_seed(seed)
                 sizes = {"model_dim": 64, "num_heads": 4, "num_blocks": 2, "dropout": share}
-                model = TransformerLM(TransformerConfig(tokenizer.vocab_size, 64, **sizes))
-                how = {"steps": 1500, "batch_size": 8, "eval_interval": 150, "seed": seed}
-                how |= {"learning_rate": 3e-3}
-                records = train(model, stream[:size], stream[cut:], **how)
+                model = TransformerLM(TransformerConfig(tokenizer.vocab_size, 32, **sizes))
+                how = {"steps": 800, "batch_size": 16, "eval_interval": 100, "seed": seed}
+                how |= {"learning_rate": 6e-3}
+                records = train(model, stream[:size], held_out, **how)
                 curve = [[r.step, round(r.train_loss, 4), round(r.val_loss, 4)] for r in records]
                 runs_of.append(curve)
             runs[name] = runs_of

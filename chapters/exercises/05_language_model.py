@@ -77,6 +77,7 @@ from torch.nn.functional import cross_entropy
 
 from slp_transformer import TransformerConfig, TransformerLM
 
+torch.set_num_threads(1)  # models this small are fastest on one core
 ways = {
     "tightened": ["flat"],
     "loosened": ["sharp"],
