@@ -23,7 +23,7 @@ CHECKED = importlib.util.find_spec("beartype") is not None
 if CHECKED:  # without it the numbers can still be compared
     import typechecking
 
-    install_import_hook(PACKAGES, "typechecking.checker")
+    install_import_hook(typechecking.modules_with_tensors(PACKAGES), "typechecking.checker")
     for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]  # what told the packages' names was imported without the hook
 
