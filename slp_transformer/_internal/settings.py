@@ -27,6 +27,7 @@ from slp_transformer._internal.choices import check_choice_fields, union_members
 from slp_transformer._internal.config_checks import Range, check_range, is_integer
 
 MadeT = TypeVar("MadeT", bound=type)
+DECLARED: list[type] = []  # all classes whose fields are settings; a test goes through them
 HELP = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)  # of a docstring's Attributes
 
 
@@ -99,6 +100,7 @@ def settings(made: MadeT) -> MadeT:
         same = about.example == each.default is not MISSING
         if same or (about.example is MISSING) != bool(about.no_example):
             raise TypeError(f"{name} needs an example, not its default, or a reason why not.")
+    DECLARED.append(made)
     return made
 
 

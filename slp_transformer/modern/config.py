@@ -186,6 +186,10 @@ class ModernConfig(TransformerConfig):
                 "scaled_embeddings and initialization belong to the book's models and that of "
                 "2017: leave them as they are, or leave out the parts of today's block."
             )
+        if self.source_vocab_size is not None or self.num_encoder_blocks is not None:
+            raise ValueError(
+                "source_vocab_size and num_encoder_blocks belong to translators, not to a ModernLM."
+            )
         if self.qk_norm_joint and not self.qk_norm:
             raise ValueError("qk_norm_joint is about qk_norm, which this model does not have.")
         check_num_kv_heads(
