@@ -121,7 +121,8 @@ def parse_train(args: Sequence[str]) -> TrainOptions[Any]:
     if options.out_dir is None:
         raise ValueError("Name the folder of the run: --out-dir FOLDER.")
     if saved is not None:
-        config = resumed_config(load_config(saved), config, options.out_dir)
+        before = load_config(saved) if given.config else layered
+        config = resumed_config(before, config, options.out_dir)
         return replace(options, run=config)
     if config.init_from is not None:
         check_init_from(layered, config)

@@ -197,11 +197,20 @@ class RunConfig(Generic[DataT]):
 
     def resolve_paths(self, folder: Path) -> "RunConfig[Any]":
         """Return the same configuration with absolute paths, taken as relative to a folder."""
-        found = {
-            n: resolve_source(v, folder) for n in self.data.paths if (v := getattr(self.data, n))
-        }
-        start = self.init_from and os.path.realpath(folder / self.init_from)
-        return replace(self, data=replace(self.data, **found), init_from=start)
+        tables = self.to_dict()
+        resolve_paths(tables, self.data.paths, folder)
+        data = replace(self.data, **{name: tables["data"][name] for name in self.data.paths})
+        return replace(self, data=data, init_from=tables["init_from"])
+
+
+def resolve_paths(tables: Tables, names: Sequence[str], folder: Path) -> None:
+    """Make paths in a configuration absolute, taken as relative to a folder; no string is none."""
+    data, start = tables["data"], tables["init_from"]
+    for name in names if isinstance(data, dict) else ():
+        if isinstance(data[name], str) and data[name]:
+            data[name] = resolve_source(data[name], folder)
+    if isinstance(start, str) and start:
+        tables["init_from"] = os.path.realpath(folder / start)
 
 
 def resolve_source(source: str, folder: Path) -> str:
