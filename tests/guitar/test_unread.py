@@ -395,7 +395,8 @@ def test_what_may_be_skipped_changes_neither_sound_nor_page_in_alphatab(tmp_path
                 archive.writestr(member, own)
     # What other versions of the program write, put in.
     root = ElementTree.fromstring(members[score])
-    wires = "<Port>0</Port><PrimaryChannel>0</PrimaryChannel><SecondaryChannel>1</SecondaryChannel>"
+    wires = "<Port>1</Port><PrimaryChannel>0</PrimaryChannel><SecondaryChannel>1</SecondaryChannel>"
+    sound = f'<GeneralMidi table="Instrument"><Program>25</Program>{wires}</GeneralMidi>'
     for place, more in (
         ("Tracks/Track", "<PalmMute>0.3</PalmMute>"),
         (
