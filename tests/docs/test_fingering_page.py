@@ -142,7 +142,7 @@ def test_a_midi_file_is_read_as_the_package_reads_it(shared, tmp_path, unit):
     for content, theirs in zip(contents, found, strict=True):
         path = tmp_path / "piece.mid"
         path.write_bytes(content)
-        tabs, _ = read_midi_tabs(path, channels=range(1, 17), steps_per_quarter=unit or None)
+        tabs, _ = read_midi_tabs(path, channels=range(1, 17), quantize=unit or None)
         both = [in_quarters(tab) for tab in tabs]
         own = theirs["unit"]
         bars = [(Fraction(bar["steps"], own), bar["tempo"]) for bar in theirs["bars"]]
