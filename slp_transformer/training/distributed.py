@@ -100,8 +100,9 @@ class DDPStrategy(Strategy):
         here = (address, port, self.world_size, self.rank == 0, TIMEOUT)
         store = dist.TCPStore(*here, wait_for_workers=False, multi_tenant=True)
         self.await_all(store)
-        who = {"rank": self.rank, "world_size": self.world_size}
-        return dist.init_process_group(backend, timeout=TIMEOUT, store=store, **who)
+        return dist.init_process_group(
+            backend, timeout=TIMEOUT, store=store, rank=self.rank, world_size=self.world_size
+        )
 
     def await_all(self, store: dist.Store) -> None:
         """Give signs of life until all have come.
