@@ -104,6 +104,25 @@ plotting.panels(left, "+", added, "=", masked)
 # %%
 plotting.show_source(causal_mask)
 
+# %% [markdown]
+# Softmax of M alone, so of scores that are all 0, gives each word up to i the same weight: the product with
+# $\mathbf X$ is the running mean. A head learns where to depart from that.
+#
+# Could the mask wait until after the softmax? Set the weights of the future to 0, divide each row by what is left
+# of its sum, and the weights are the same. But by then large scores of the future have taken part in the softmax,
+# and what is left may have been rounded to 0.
+
+# %%
+means = X.cumsum(dim=0) / torch.arange(1, N + 1)[:, None]
+torch.testing.assert_close(torch.softmax(M, dim=-1) @ X, means)
+
+before = torch.softmax(S + M, dim=-1)
+after = torch.softmax(S, dim=-1).tril()
+torch.testing.assert_close(after / after.sum(dim=-1, keepdim=True), before)
+after = torch.softmax(100 * S, dim=-1).tril()
+left = after[2].sum()
+print(f"“the”, scores 100 times as large: {left:.0f} is left of 1")
+
 # %% [markdown] tags=["more"] gist="Why −∞? With 0 or −10 instead, the future keeps some weight"
 # Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would still get some
 # weight. And why not a large negative number? Then its size matters, and so does whether the mask is added
@@ -281,7 +300,7 @@ assert counts[512] == 4 * counts[256] == 16 * counts[128]
 # | `scaled_dot_product_attention` | boolean | False: True means *may attend* |
 # | `nn.MultiheadAttention` | boolean | True: True means *may not attend* |
 #
-# Both of PyTorch's also take additive masks. A causal boolean mask of the wrong convention raises no
+# Both PyTorch functions take additive masks, too. A causal boolean mask of the wrong convention raises no
 # error: it shows a token only what comes later, and the last token nothing at all (zeros or NaN).
 
 # %%
@@ -526,6 +545,23 @@ except RuntimeError:
 
 joined = turned.reshape(N, A * d_k)
 assert memory(joined) != memory(heads) and torch.equal(joined, Q)
+
+# %% [markdown]
+# Most code that you will read has one more axis in front, for a batch: [batch × heads × N × $d_k$]. The two steps
+# stay the same, on the last three axes, and no sentence mixes with another:
+
+# %%
+rows = {"guitarist": person, "tuned": action, "the": glue, "string": thing}
+texts = ["guitarist tuned the string", "string tuned the guitarist"]
+batch = [torch.stack([rows[word] for word in text.split()]) for text in texts]
+three = MultiHeadAttention(5, 3, key_dim=2, value_dim=2)
+queries = torch.stack(batch) @ three.W_Q
+of_batch = queries.view(2, 4, 3, 2).transpose(1, 2)
+assert of_batch.shape == (2, 3, 4, 2)  # [batch × heads × N × d_k]
+alone = (batch[1] @ three.W_Q).view(4, 3, 2).transpose(0, 1)
+torch.testing.assert_close(of_batch[1], alone)
+guitarists = of_batch[0, :, 0], of_batch[1, :, 3]  # all heads of that word
+torch.testing.assert_close(*guitarists)
 
 # %% [markdown] tags=["more"] gist="When reshape copies, and two more right ways to join"
 # `reshape` copies only when it must. Where the parts are already side by side in memory, as in `split`,

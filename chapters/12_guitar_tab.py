@@ -44,8 +44,8 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # string, and the fretted notes are at most four frets apart.
 #
 # In a tab, the six lines are the strings, with the highest on top. A number is a fret, and 0 is an open string.
-# Time runs from left to right, and numbers in the same column sound together. A line's first `|` begins it, each
-# later one ends a bar.
+# Time runs from left to right, and numbers in the same column sound together. The first `|` opens the line;
+# every later one closes a bar.
 
 # %%
 from slp_guitar import (

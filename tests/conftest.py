@@ -32,6 +32,8 @@ if CHECKED:  # without it the numbers can still be compared
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
 
+pytest_plugins = ["skips"]
+
 
 @pytest.hookimpl(optionalhook=True)  # a GPU's machine may have no xdist
 def pytest_xdist_auto_num_workers(config):

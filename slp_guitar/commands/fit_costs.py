@@ -21,9 +21,7 @@ def execute(options: FitOptions) -> None:
         ValueError: if there is no tab with strings, or the file cannot be written.
     """
     check_writable_path(options.output)
-    check_ranges(
-        options, {"pieces": ((lambda n: 1 <= n <= 10_000), "from 1 to 10,000")}, flags=True
-    )
+    check_ranges(options, RANGES, flags=True)
     passages = read_fingered_passages(options.tabs)
     import torch
 

@@ -7,8 +7,8 @@ import pytest
 from guitar_pieces import event, random_piece
 from sampled import mostly_slow
 
-from slp_guitar.ascii_reader import parse_ascii_tabs, read_tab_file
-from slp_guitar.ascii_writer import compute_columns_per_step, format_tab
+from slp_guitar.ascii.reader import parse_ascii_tabs, read_tab_file
+from slp_guitar.ascii.writer import compute_columns_per_step, format_tab
 from slp_guitar.formats.registry import write_tab
 from slp_guitar.fretboard import HALF_STEP_DOWN, OPEN_D, STANDARD, Note, Tuning
 from slp_guitar.playing_signs import PLAYING_SIGNS
