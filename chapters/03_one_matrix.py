@@ -516,6 +516,22 @@ assert torch.equal(join_heads(split), Q)
 plotting.show_source(split_heads, join_heads)
 
 # %% [markdown]
+# ### With a batch
+#
+# Most code that you will read has one more axis in front, for a batch: [batch × heads × N × $d_k$]. The two steps
+# stay the same, on the last three axes, and no sentence mixes with another:
+
+# %%
+first = torch.stack([person, action, glue, thing])  # guitarist tuned the …
+batch = torch.stack([first, first[[3, 1, 2, 0]]])  # string tuned the …
+three = MultiHeadAttention(5, 3, key_dim=2, value_dim=2)
+of_batch = (batch @ three.W_Q).view(2, 4, 3, 2).transpose(1, 2)
+assert of_batch.shape == (2, 3, 4, 2)  # [batch × heads × N × d_k]
+alone = (first @ three.W_Q).view(4, 3, 2).transpose(0, 1)
+torch.testing.assert_close(of_batch[0], alone)
+torch.testing.assert_close(of_batch[1, :, 3], alone[:, 0])  # “guitarist”
+
+# %% [markdown]
 # ### Right ways to join
 #
 # `alpha @ V` gives a new tensor $[A\times N\times d_v]$, with one head after another in memory. To follow the
@@ -535,20 +551,6 @@ try:
     turned.view(N, A * d_k)
 except RuntimeError:
     print("view cannot: the parts of a row are far apart in memory")
-
-# %% [markdown]
-# Most code that you will read has one more axis in front, for a batch: [batch × heads × N × $d_k$]. The two steps
-# stay the same, on the last three axes, and no sentence mixes with another:
-
-# %%
-first = torch.stack([person, action, glue, thing])  # guitarist tuned the …
-batch = torch.stack([first, first[[3, 1, 2, 0]]])  # string tuned the …
-three = MultiHeadAttention(5, 3, key_dim=2, value_dim=2)
-of_batch = (batch @ three.W_Q).view(2, 4, 3, 2).transpose(1, 2)
-assert of_batch.shape == (2, 3, 4, 2)  # [batch × heads × N × d_k]
-alone = (first @ three.W_Q).view(4, 3, 2).transpose(0, 1)
-torch.testing.assert_close(of_batch[0], alone)
-torch.testing.assert_close(of_batch[1, :, 3], alone[:, 0])  # “guitarist”
 
 # %% [markdown] tags=["more"] gist="When reshape copies, and two more right ways to join"
 # `reshape` copies only when it must. Where the parts are already side by side in memory, as in `split`,

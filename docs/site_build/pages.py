@@ -509,7 +509,7 @@ FOLD = re.compile(r'(<details class="slp-more")(>.*?</details><!-- /more -->)', 
 def with_drafts(body: str, book: Equations) -> str:
     """Mark the folds of the short path that a reader of one draft wants open.
 
-    These are the folds whose equations all stand in that draft's own chapter, and in no other draft.
+    Their equations all stand in that draft's own chapter, and in no other draft.
     """
 
     def mark(fold: re.Match[str]) -> str:

@@ -158,7 +158,8 @@ def test_recorded_runs_are_one_page_and_their_names_lead_there(tmp_path, monkeyp
 
 def test_a_fold_whose_equations_one_draft_alone_has_is_marked_as_that_drafts():
     book = chapter_source.Equations(
-        '[drafts]\nold = "O"\nnew = "N"\n[chapters]\nold = { number = "8" }\nnew = { number = "7" }\n'
+        '[drafts]\nold = "O"\nnew = "N"\n[chapters]\nold = { number = "8" }\n'
+        'new = { number = "7" }\n'
         '[equations]\nboth = { old = "8.2", new = "7.2" }\nown = { new = "7.3" }\n'
         'far = { new = "13.4" }\n'
     )
