@@ -11,8 +11,8 @@ from math import lcm
 from pathlib import Path
 from typing import Any
 
-from slp_guitar.ascii_reader import read_tab_file
-from slp_guitar.ascii_writer import format_tab
+from slp_guitar.ascii.reader import read_tab_file
+from slp_guitar.ascii.writer import format_tab
 from slp_guitar.formats.alphatex import format_alphatex, read_alphatex_tabs
 from slp_guitar.formats.gpif import read_gp_tabs
 from slp_guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro_tabs

@@ -4,6 +4,25 @@ Each reader takes its own from here. Together they keep any file under half a gi
 some seconds of time. Those of guitar music are in `slp_guitar.bounds`.
 """
 
+from typing import NamedTuple
+
+
+class Wait(NamedTuple):
+    """A wait for something foreign, which has an end.
+
+    Attributes:
+        seconds: by the clock.
+        says: what is said then.
+    """
+
+    seconds: float
+    says: str
+
+
+WAITS = {
+    "strangers' programs": Wait(30, "it takes more than … seconds"),
+}
+
 # --- Files of any kind ---
 MAX_JSON_BYTES = 1 << 28  # the JSON of the largest vocabulary is far smaller
 MAX_SIDE_FILE_BYTES = 1 << 24  # what is handed on beside a published tokenizer

@@ -17,9 +17,9 @@ from guitar_pieces import random_piece
 from model_stage import ADDRESS, answering, assert_accessible, on_a_phone, without_scripts
 from own_process import printed
 
-from slp_guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
-from slp_guitar.ascii_reader import parse_ascii_tabs
-from slp_guitar.ascii_writer import format_tab
+from slp_guitar.ascii.guitars import OTHER_INSTRUMENT_TUNINGS
+from slp_guitar.ascii.reader import parse_ascii_tabs
+from slp_guitar.ascii.writer import format_tab
 from slp_guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
 from slp_guitar.fingering.playable_chords import FingeringOptions
 from slp_guitar.fingering.playable_pieces import piece_from_tab

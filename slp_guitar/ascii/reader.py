@@ -4,8 +4,8 @@
 return what could be read, and a list of problems, each with its file and line: a tab that has a
 broken system in it is still read, without that system.
 
-Systems are recognized in `slp_guitar.ascii_tab`, their bars and notes are read in
-`slp_guitar.ascii_bars`, and a stated style, tuning and capo in
+Systems are recognized in `slp_guitar.ascii.systems`, their bars and notes are read in
+`slp_guitar.ascii.bars`, and a stated style, tuning and capo in
 `slp_guitar.tab_header`.
 
 **Steps.** The column of a note in a text file says when it sounds, so columns are the
@@ -23,7 +23,7 @@ the printed spacing back. Where the text says its unit, steps are what it says.
     repeat: played 3 times
     endings: 1 2
 
-`slp_guitar.ascii_writer` writes them, so that a tab is read back as the very same
+`slp_guitar.ascii.writer` writes them, so that a tab is read back as the very same
 steps. People write time signatures and tempos in other words, and no unit: there columns are all
 that is known.
 
@@ -40,29 +40,19 @@ from math import gcd, inf
 from pathlib import Path
 from statistics import median
 
-from slp_guitar.ascii_bars import BarRows, split_system_into_bars
-from slp_guitar.ascii_beats import (
-    BeatMark,
-    find_beats,
-    find_text_around,
-    with_beat_onsets,
-)
-from slp_guitar.ascii_frets import read_bars
-from slp_guitar.ascii_guitars import (
+from slp_guitar.ascii.bars import BarRows, split_system_into_bars
+from slp_guitar.ascii.beats import BeatMark, find_beats, find_text_around, with_beat_onsets
+from slp_guitar.ascii.frets import read_bars
+from slp_guitar.ascii.guitars import (
     find_all_systems,
     find_other_tunings,
     infer_tuning,
     split_by_guitar,
 )
-from slp_guitar.ascii_repeats import is_repeat_statement, with_repeat_marks
-from slp_guitar.ascii_rhythm import (
-    RhythmLetter,
-    are_rhythm,
-    find_letters,
-    with_stated_onsets,
-)
-from slp_guitar.ascii_tab import is_string_line, tidy_lines
-from slp_guitar.ascii_unread import find_unread_text
+from slp_guitar.ascii.repeats import is_repeat_statement, with_repeat_marks
+from slp_guitar.ascii.rhythm import RhythmLetter, are_rhythm, find_letters, with_stated_onsets
+from slp_guitar.ascii.systems import is_string_line, tidy_lines
+from slp_guitar.ascii.unread import find_unread_text
 from slp_guitar.bounds import MAX_FILE_BYTES, MAX_NOTES, MAX_TEXT_LINES
 from slp_guitar.formats.safe_read import decode_text, read_bytes
 from slp_guitar.fretboard import Note, Tuning
@@ -262,17 +252,6 @@ _TIME_PATTERN = re.compile(
 NO_BAR = Bar(1, ())
 MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
 COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
-_TIME_SIGNATURE_PATTERN = re.compile(
-    r"\W*(?:(?:metre|meter|time(?: signature)?)\s*[:=-]?\s*"
-    r"(?P<beats>\d{1,3})/(?P<kind>1|2|4|8|16|32)"
-    r"|(?P<bare>[2-9]|12)/(?P<of>4|8)(?: time)?)\W*",
-    re.I,
-)
-_TEMPO_PATTERN = re.compile(
-    r"\W*(?:(?:tempo\s*[:=]?|bpm\s*[:=]?|[q\u2669]\s*=)\W*(?P<tempo>\d{1,4})(?:\s*bpm)?"
-    r"|(?P<before>\d{2,3})\s*bpm)\W*",
-    re.I,
-)
 _LATER_TEMPO_PATTERN = re.compile(r"\s*tempo: (?P<tempo>\d{1,4}) from step (?P<step>\d{1,7})\s*")
 _REPEAT_PATTERN = re.compile(r"\s*repeat: (?:begins here|played (?P<times>\d{1,3}) times)\s*")
 _ENDINGS_PATTERN = re.compile(r"\s*endings: (?P<times>\d{1,2}(?: \d{1,2}){0,7})\s*")
@@ -294,15 +273,13 @@ def parse_time_line(line: str) -> tuple[int, int | None] | None:
 def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
     """Return a bar with what the lines above it state."""
     for line in lines:
-        if found := _TIME_SIGNATURE_PATTERN.fullmatch(line):
-            beats, kind = int(found["beats"] or found["bare"]), int(found["kind"] or found["of"])
-            bar = replace(bar, time_signature=(beats, kind)) if beats else bar
-        elif found := _TEMPO_PATTERN.fullmatch(line):
-            tempo = int(found["tempo"] or found["before"])
-            bar = replace(bar, tempo_bpm=tempo) if 1 <= tempo <= 1000 else bar
-        elif found := _LATER_TEMPO_PATTERN.fullmatch(line):
+        if meter := parse_time_signature(line):
+            bar = replace(bar, time_signature=meter)
+        if found := _LATER_TEMPO_PATTERN.fullmatch(line):
             change = int(found["step"]), int(found["tempo"])
             bar = replace(bar, tempo_changes=(*bar.tempo_changes, change))
+        elif tempo := parse_tempo(line):
+            bar = replace(bar, tempo_bpm=tempo)
         elif line.startswith("key: ") and line[5:].strip() in KEYS:
             bar = replace(bar, key=line[5:].strip())
         elif found := _ENDINGS_PATTERN.fullmatch(line):
