@@ -80,7 +80,7 @@ def add_head(body: str, context: PageContext) -> str:
     chapter, page = context.chapter, context.page
     head = pages.links_below_title(chapter, page) + pages.you_are_here(chapter, page)
     head += pages.path_note(chapter, page) + pages.notes(chapter)
-    body = pages.with_minutes(body, chapter)
+    body = pages.with_drafts(body, context.site.book)
     body, found = re.subn(r"</h1>", lambda _: f"</h1>{head}", body, count=1)
     return body if found else head + body
 
