@@ -510,6 +510,7 @@ def test_what_the_short_path_leaves_out_is_folded_until_somebody_wants_it(browse
     with opened(browser, url, whole=False) as page:
         folds, label = page.locator("details.slp-more").count(), page.locator("#eq-score-unscaled")
         assert folds >= 4 and page.locator(shown).count() == 0 and not label.is_visible()
+        page.locator(".slp-rest summary").click()
         hours = page.locator(".slp-path").inner_text()
         assert re.match(r"Short path · \d+ min\s*All · \d+ min", hours)
         assert "The short path goes on with 2 · " in hours
