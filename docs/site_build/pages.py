@@ -64,7 +64,9 @@ def line_below_title(chapter: Chapter, page) -> str:
 
 def with_sections_first(body: str) -> str:
     """A chapter whose line of the book's sections is a quiet one, as that of its files is."""
-    return re.sub(r"(</h1>\s*)<p>(?=(?:Sections?|Chapters?) )", r'\1<p class="slp-sections">', body, 1)
+    return re.sub(
+        r"(</h1>\s*)<p>(?=(?:Sections?|Chapters?) )", r'\1<p class="slp-sections">', body, count=1
+    )
 
 
 def colab(notebook: str) -> str:
@@ -487,7 +489,7 @@ def measurements() -> str:
 
 
 def measurement_page(name: str) -> str:
-    """The page of a recorded run: what its folder says of it. The search has pages with its numbers."""
+    """The page of a recorded run: what its folder says of it."""
     own = (site.root / chapter_source.RESULTS / name / "README.md").read_text(encoding="utf-8")
     title, _, rest = own.partition("\n")
     way = f"One of the [recorded runs](../measurements.md): `{chapter_source.RESULTS}/{name}`."
