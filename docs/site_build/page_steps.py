@@ -76,7 +76,7 @@ def add_tests(body: str, context: PageContext) -> str:
 
 
 def add_head(body: str, context: PageContext) -> str:
-    """Add what stands below the title: minutes and files, the map of the model, notes on the run."""
+    """Add what stands below the title: its files, the map of the model, notes on the last run."""
     chapter, page = context.chapter, context.page
     head = pages.line_below_title(chapter, page) + pages.you_are_here(chapter, page)
     head += pages.notes(chapter)

@@ -489,11 +489,21 @@ def measurements() -> str:
 
 
 def measurement_page(name: str) -> str:
-    """The page of a recorded run: what its folder says of it."""
+    """The page of a recorded run: what its folder says of it, whose headings skip no level."""
     own = (site.root / chapter_source.RESULTS / name / "README.md").read_text(encoding="utf-8")
     title, _, rest = own.partition("\n")
+    blocks = re.split(r"(^```.*?^```$)", rest, flags=re.MULTILINE | re.DOTALL)
+    level = 1
+
+    def in_steps(match: re.Match[str]) -> str:
+        nonlocal level
+        level = max(2, min(len(match[1]), level + 1))
+        return "#" * level
+
+    steps = [re.sub(r"^(#+)(?= )", in_steps, one, flags=re.MULTILINE) for one in blocks[::2]]
+    blocks[::2] = steps
     way = f"One of the [recorded runs](../measurements.md): `{chapter_source.RESULTS}/{name}`."
-    return f"---\nsearch: {{exclude: true}}\n---\n\n{title}\n\n{way}\n{rest}"
+    return f"---\nsearch: {{exclude: true}}\n---\n\n{title}\n\n{way}\n{''.join(blocks)}"
 
 
 def with_measurements(body: str, page) -> str:

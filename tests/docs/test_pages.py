@@ -147,7 +147,7 @@ def test_recorded_runs_have_a_page_each_and_their_names_lead_there(tmp_path, mon
     head = "| folder | what | |---|---| | [`speed`](measurements/speed.md) | how fast |"
     assert " ".join(pages.measurements().split()) == head
     made = pages.measurement_page("speed")
-    assert "exclude: true" in made and "\n# Fast\n" in made and "# run\n```\n### Again" in made
+    assert "exclude: true" in made and "\n# Fast\n" in made and "# run\n```\n## Again" in made
     assert "[recorded runs](../measurements.md): `benchmarks/results/speed`" in made
     here = SimpleNamespace(url="chapters/one/")
     body = "<code>benchmarks/results/speed</code> <code>benchmarks/results/gone</code>"
