@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from slp_guitar.ascii_writer import format_tab
+from slp_guitar.ascii.writer import format_tab
 from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions, TabOptions
 from slp_guitar.fingering.costs import read_weights

@@ -88,7 +88,7 @@ def check_whole_numbers(options: Any) -> None:
     Raises:
         ValueError: naming the first of them.
     """
-    for each in fields(options):
+    for each in (field for field in fields(options) if field.init):
         value = getattr(options, each.name)
         if is_dataclass(value):
             check_whole_numbers(value)

@@ -94,7 +94,7 @@ def settings(made: MadeT) -> MadeT:
         TypeError: naming a field that is no `setting`, or lacks its help, a range or an example.
     """
     known, hints, help = settings_of(made), get_type_hints(made, include_extras=True), help_of(made)
-    for each in fields(made):
+    for each in (each for each in fields(made) if each.init):
         name, about = f"{made.__name__}.{each.name}", known.get(each.name)
         if about is None or each.name not in help:
             raise TypeError(f"{name} needs a setting(...), and a line in the docstring.")

@@ -13,15 +13,10 @@ from slp_transformer._internal.config_checks import NUM_WRITTEN, SEED
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer._internal.settings import setting, settings
 from slp_transformer.cli.console import print_result, print_status, print_text
-from slp_transformer.cli.prompts import (
-    JSON_LINES,
-    Prompt,
-    encode_prompts,
-    read_prompts_file,
-    read_text,
-)
+from slp_transformer.cli.prompts import Prompt, encode_prompts, read_prompts_file, read_text
 from slp_transformer.cli.run_flags import parse_run_flags
-from slp_transformer.cli.run_options import RunOptions, check_run
+from slp_transformer.cli.run_options import RunOptions, check_trained
+from slp_transformer.data.text_files import is_json_lines
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.data_settings import UseAppendAction
 from slp_transformer.tasks.generation_session import (
@@ -34,7 +29,7 @@ from slp_transformer.tasks.generation_session import (
     samples_to_json,
 )
 from slp_transformer.tasks.sampling_options import SamplingOptions
-from slp_transformer.tasks.saved_runs import find_task, load_run
+from slp_transformer.tasks.saved_runs import load_run
 
 FlagsT = TypeVar("FlagsT")
 
@@ -95,16 +90,16 @@ class GenerateOptions(RunOptions, Generic[FlagsT]):
         if not all(self.stop):
             raise ValueError("--stop needs a string of at least a character.")
         output = None if self.json or self.answers_in_json_lines() else self.output
-        find_task(self.run).check_generate(self.run, output, self.flags)
-        check_run(self.run, self.checkpoint, trained=True)
+        self.opened.task.check_generate(self.opened, output, self.flags)
+        check_trained(self.opened)
 
     def answers_in_json_lines(self) -> bool:
         """Return whether lines of JSON are answered by lines of JSON."""
-        return Path(self.prompts_file or "").suffix.lower() in JSON_LINES
+        return is_json_lines(Path(self.prompts_file or ""))
 
     def libraries(self) -> Libraries:
         """Return what the task of the run takes for granted."""
-        return find_task(self.run).libraries(self.output)
+        return self.opened.task.libraries(self.output)
 
 
 def parse_generate(args: Sequence[str]) -> GenerateOptions[Any]:
@@ -122,7 +117,7 @@ def execute(options: GenerateOptions[Any]) -> None:
     lines = options.answers_in_json_lines()
     if lines and options.json:
         raise ValueError("--json has no effect here: lines of JSON are answered in lines of JSON.")
-    run = load_run(options.run, options.checkpoint, options.device, options.adapter)
+    run = load_run(options.opened, options.device, options.adapter)
     session = run.task.session(run, options.flags)
     rows = encode_prompts(session, prompts, options.chat)
     prompts = [prompt for prompt in prompts for _ in range(options.num_samples)]

@@ -11,7 +11,7 @@ from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer._internal.config_checks import LENGTH_PENALTY, NUM_BEAMS
 from slp_transformer._internal.settings import setting, settings
 from slp_transformer.cli.console import print_status, print_text
-from slp_transformer.cli.run_options import RunOptions, check_run
+from slp_transformer.cli.run_options import RunOptions, check_trained
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
 from slp_transformer.data.text_files import iter_stdin_lines
 from slp_transformer.tasks.base import to_json
@@ -68,7 +68,7 @@ class TranslateOptions(RunOptions):
             ValueError: naming the flag, or the folder.
         """
         super().check()
-        check_run(self.run, self.checkpoint, trained=True)
+        check_trained(self.opened)
         if self.n_best > self.num_beams:
             raise ValueError(
                 f"{self.num_beams} beams find at most as many translations, and not the "
@@ -95,7 +95,7 @@ def execute(options: TranslateOptions) -> None:
 
     lines = [] if options.input is None else read_lines(options.input)
     sentences = [*options.sentences, *lines]
-    translator = make_translator(load_run(options.run, options.checkpoint, options.device))
+    translator = make_translator(load_run(options.opened, options.device))
     for n, sentence in enumerate(sentences, 1):  # all, before the first is translated
         translator.encode_source(sentence, f"Line {n}")
     batches: Iterable[list[str]] = [

@@ -9,7 +9,7 @@ from slp_transformer._internal.config_checks import NUM_BEAMS
 from slp_transformer._internal.settings import check_settings, setting, settings
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_tokenizer import TokenType
-from slp_transformer.tasks.base import TOKENS, EvaluateOptions, LoadedRun, Report, Task
+from slp_transformer.tasks.base import TOKENS, EvaluateOptions, LoadedRun, Report, SavedRun, Task
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
 from slp_transformer.tasks.run_config import RunConfig
 
@@ -211,14 +211,14 @@ class TranslationTask(Task[PairData, NoFlags, EvaluatePairs]):
         source = {} if own is None else {"source_tokens": own}
         return languages | {"tokens": tokenizer.vocab_size} | source
 
-    def check_generate(self, run: Path, output: Path | None, flags: NoFlags) -> None:
+    def check_generate(self, run: SavedRun, output: Path | None, flags: NoFlags) -> None:
         """Refuse to generate text with a translator.
 
         Raises:
             ValueError: always.
         """
         raise ValueError(
-            f"{run} holds no language model: it translates (`slp-transformer translate`)."
+            f"{run.folder} holds no language model: it translates (`slp-transformer translate`)."
         )
 
     def check_evaluate(self, options: EvaluateOptions[EvaluatePairs]) -> None:
