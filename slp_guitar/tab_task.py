@@ -106,11 +106,7 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         Raises:
             ValueError: if there are none, or too few for a window.
         """
-        from slp_guitar.tab_dataset import (
-            collect_styles,
-            describe_tab,
-            read_train_val_tabs,
-        )
+        from slp_guitar.tab_dataset import collect_styles, describe_tab, read_train_val_tabs
         from slp_transformer.data.token_file import write_token_folder
 
         data = config.data
