@@ -12,6 +12,7 @@ short text, which it reads many times over, and on a long one, with and without 
 import argparse
 import ast
 import platform
+import statistics
 import subprocess
 import sys
 import time
@@ -82,6 +83,19 @@ def run_depth() -> dict[str, Any]:
     return runs
 
 
+def medians(runs: dict[str, Any]) -> dict[str, list[list[float]]]:
+    """What chapter 2 draws: of each kind of 24 blocks the median over the seeds, step by step."""
+    drawn = {}
+    for kind in ("pre-norm", "post-norm", "nothing added", "post-norm, small start"):
+        name, _, small = kind.partition(", ")
+        curves = runs[f"{name}, 24 blocks, {'gpt2' if small else 'xavier'}"]
+        drawn[kind] = [
+            [points[0][0], statistics.median(loss for _, loss in points)]
+            for points in zip(*curves, strict=True)
+        ]
+    return drawn
+
+
 def run_dropout() -> dict[str, Any]:
     """The losses of training and validation, by the size of the text and the share dropped."""
     text = load_moby_dick()
@@ -116,6 +130,7 @@ def main() -> None:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True)
     start = time.process_time()
     runs = run_depth() if asked.what == "depth" else run_dropout()
+    drawn = {"medians": medians(runs)} if asked.what == "depth" else {}
     write_json(
         asked.save,
         {
@@ -126,7 +141,8 @@ def main() -> None:
             "cpu_seconds": round(time.process_time() - start),
             "seeds": SEEDS,
             "runs": runs,
-        },
+        }
+        | drawn,
     )
 
 

@@ -164,7 +164,9 @@ plotting.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 # ### No looking ahead
 #
 # Every sum stops at i. So a row affects the outputs at its own position and later ones, never earlier ones.
-# This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4). Derivatives can check this.
+# This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4).
+
+# %% [markdown] tags=["more"] gist="Derivatives check it: which output reads which input, with sums up to i and over all j"
 # PyTorch's `jacobian` says how much each number of the outputs changes with each number of the inputs; where
 # all of these are 0, the output does not read the input. Let the sums run over all j instead, and see what the
 # third output reads then.

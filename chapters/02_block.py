@@ -6,7 +6,7 @@
 # Build a Transformer block from its parts, and follow one token through it, from x to h.
 #
 # You will be able to write the feedforward layer, layer norm and the six steps of a block, and say what each
-# step adds to a token's row. Read first: [Attention](01_attention.py). About 60 minutes.
+# step adds to a token's row. Read first: [Attention](01_attention.py). About 70 minutes.
 
 # %% [markdown]
 # ## The feedforward layer
@@ -221,9 +221,8 @@ x_hat = normalize(x)
 assert x_hat.tolist() == [-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2]
 assert mean_and_deviation(x_hat) == (0, 1)
 
-# %% [markdown]
-# Add a number to all, or multiply all by a positive one: the row after layer norm stays the same. For −x every sign
-# changes.
+# %% [markdown] tags=["more"] gist="Shift, stretch or turn the row over, and see what layer norm makes of it"
+# For −x every sign changes.
 
 # %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="A row before and after normalizing: mean 0, standard deviation 1"
 rows = {"x": x, "x + 7": x + 7, "3x": 3 * x, "3x + 7": 3 * x + 7, "−x": -x}
@@ -240,8 +239,9 @@ for name, row in rows.items():
 torch.testing.assert_close(normalize(-x), -x_hat)
 plotting.interactive_steps("Row", states)
 
-# %% [markdown]
-# So the scale and offset of the row are lost for good. Two learned vectors, a gain γ and an offset β for each
+# %% [markdown] tags=["path"]
+# Add a number to all, or multiply all by a positive one, and layer norm gives the same row. So the scale and offset of
+# the row are lost for good. Two learned vectors, a gain γ and an offset β for each
 # feature, the same for all rows, give each feature the scale and offset that are useful.
 #
 # <span class="eq" id="eq-ln">ln · 8.25 · 7.26</span>
@@ -318,7 +318,7 @@ assert (LayerNorm(8)(flat) == 0).all()
 # %% [markdown]
 # ## The residual stream
 #
-# Each token's row runs up through the model as its *residual stream*. Each sublayer reads a normalized copy of
+# Each token's row runs up through the model as its *residual stream* (Fig. 8.1 · 7.1). Each sublayer reads a normalized copy of
 # it (*pre-norm*) and *adds* its output to it. Nothing is ever overwritten.
 #
 # To see this, we make nine rows whose features have names. Each word has a 1 for its kind. The last feature,
@@ -568,58 +568,45 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 
 
 # %%
-def added(block, X):
-    return block(X, causal=True)
-
-
-def nothing_added(block, X):
-    T2 = block.attention(block.norm_1(X), causal=True)
-    return block.ffn(block.norm_2(T2))
-
-
-def untrained(norm, how, depth=24, size=64):
+def untrained(norm, add=True):
     torch.manual_seed(4)
-    streams = [torch.randn(N, size, requires_grad=True)]
-    for _ in range(depth):
-        block = TransformerBlock(size, 4, norm=norm)
-        streams.append(how(block, streams[-1]))
+    streams = [torch.randn(N, 64, requires_grad=True)]
+    for _ in range(24):
+        block, X = TransformerBlock(64, 4, norm=norm), streams[-1]
+        T2 = block.attention(block.norm_1(X), causal=True)
+        bare = block.ffn(block.norm_2(T2))  # nothing is added
+        streams.append(block(X, causal=True) if add else bare)
         streams[-1].retain_grad()
     return streams
 
 
 # %% [markdown]
 # Stack 24 untrained blocks, take what tells the last two words apart at the top, and let its gradient come down.
-# How much of it arrives at each block?
 
 # %% alt="The gradient at the input of each of 24 blocks, as log 10, three curves. Pre-norm is near 0.3 at the top, on the right, and rises slowly to 0.7 at the first block. Post-norm begins at 1 and falls below −1. Where nothing is added the curve begins at 1 and falls steadily to below −5." caption="How much gradient arrives at each block, by what the blocks above it do" figure="gradient-below"
-ways = {"pre-norm": ("pre", added), "post-norm": ("post", added)}
-ways["nothing added"] = "pre", nothing_added
-curves, apart = {}, {}
-for name, (norm, how) in ways.items():
-    streams = untrained(norm, how)
+ways = {"pre-norm": untrained("pre"), "post-norm": untrained("post")}
+ways["nothing added"] = untrained("pre", add=False)
+curves = {}
+for name, streams in ways.items():
     top = torch.nn.functional.layer_norm(streams[-1], (64,))
-    apart[name] = (top[-1] - top[-2]).norm().item()
-    ((top[-1] - top[-2]) @ torch.randn(64)).backward()
+    apart = top[-1] - top[-2]
+    (apart @ torch.randn(64)).backward()
     curves[name] = [H.grad.norm().log10().item() for H in streams]
-    print(f"{name}: the two rows at the top differ by {apart[name]:.1g}")
-assert apart["nothing added"] < 1e-3 < 1 < apart["pre-norm"]
-axes = {"x": "blocks below", "y": "log₁₀ of the gradient's norm"}
-plotting.lines(curves, **axes)
+    print(f"{name}: the two rows at the top are {apart.norm():.1g} apart")
+plotting.lines(curves, x="blocks below", y="log₁₀ of the gradient")
 
 # %% [markdown]
-# From right to left in [Figure](#fig-gradient-below): in pre-norm all of it arrives, and more. In post-norm a
-# twentieth to two hundredths of it is left at the first block, over seeds 0 to 5; with nothing added, less than a
-# hundred-thousandth (`benchmarks/results/reasons`). There attention has averaged the rows until all words have
-# the same one.
+# Read [Figure](#fig-gradient-below) from right to left. In pre-norm all of the gradient arrives, and more. In
+# post-norm 0.7 to 14% is left at the first block, and with nothing added less than a hundred-thousandth
+# (`benchmarks/results/reasons`): attention has averaged the rows until all are alike.
 #
-# Does it matter in training? Here are 24 blocks on the eight sentences of [chapter 5](05_language_model.py), with
-# AdamW at one rate from the first step. Pre-norm learns, with three of three seeds. Post-norm, and blocks that add
-# nothing, stay at 2.62 nats per word, the loss of a model that knows how frequent each word is and no more.
+# Does it matter in training? Here are 24 blocks on the eight sentences of [chapter 5](05_language_model.py). Pre-norm
+# learns. Post-norm, and blocks that add nothing, stay at 2.62 nats per word, the loss of a model that knows how
+# frequent each word is and no more.
 #
-# But that is not all there is to it. With weights that begin as small as GPT-2's, what a sublayer adds is small
-# beside the stream. Then what a post-norm reads is almost normalized already, and passes almost unchanged: post-norm
-# learns here, too, down to 0.43 to 1.09. (So it does with a rate that warms up slowly enough, Xiong et al. 2020.)
-# Pre-norm asks for less care.
+# But with weights that begin as small as GPT-2's, what a sublayer adds is small beside the
+# stream; a norm after it finds rows that are almost normalized already, and changes little. Then post-norm learns
+# here, too. (So it can with a rate that warms up, Xiong et al. 2020.) Pre-norm asks for less care.
 
 # %% alt="Loss over 200 steps, four curves. Pre-norm falls to near 0.3, post-norm with a small start to near 0.4. Post-norm and nothing added fall from above 3 to 2.62 in the first steps and stay there." caption="Loss of 24 blocks on eight sentences, the median of three seeds" figure="deep-stacks"
 import json
@@ -628,15 +615,9 @@ from pathlib import Path
 import slp_transformer
 
 results = Path(slp_transformer.__file__).parents[1] / "benchmarks" / "results"
-file, curves = results / "reasons" / "depth.json", {}
-runs = json.loads(file.read_text("utf-8"))["runs"] if file.exists() else {}
-for name, seeds in runs.items():
-    kind, depth, start = name.split(", ")
-    if depth == "24 blocks" and (kind == "post-norm" or start == "xavier"):
-        steps, losses = torch.tensor(seeds).median(dim=0).values.T
-        small = ", small start" if start == "gpt2" else ""
-        curves[kind + small] = torch.stack([steps, losses], dim=1)
-plotting.lines(curves, x="step", y="nats per word") if curves else None
+file = results / "reasons" / "depth.json"
+runs = json.loads(file.read_text("utf-8"))["medians"] if file.exists() else {}
+plotting.lines(runs, x="step", y="nats per word") if runs else None
 
 # %% [markdown] tags=["more"] gist="The order of 2017, step by step, and why the norm before needs one more at the top"
 # ## The order of 2017

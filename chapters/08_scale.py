@@ -339,7 +339,7 @@ print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 #
 # To teach a model something new, we can continue training: every weight changes, and the result is as
 # large as the model was. LoRA (low-rank adaptation, Hu et al. 2022) freezes W and learns an update to add to it, as a product
-# of two thin matrices. For W [k×d], A (not the heads) is [k×r] and B [r×d], with r much smaller than both.
+# of two thin matrices (Fig. 8.19; in the August 2026 draft Fig. 8.8). For W [k×d], A (not the heads) is [k×r] and B [r×d], with r much smaller than both.
 #
 # <span class="eq" id="eq-lora">lora · 8.54 · 8.1</span>
 #

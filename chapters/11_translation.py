@@ -9,7 +9,7 @@
 # You will be able to turn pairs into batches and say what each mask hides; name the differences between
 # the model of 2017 and the book's; train one until it makes (nearly) no mistakes on sentences that it has
 # not seen; read its alignment; and say when beam search helps. Read first: [Encoder and
-# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 65 minutes.
+# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 60 minutes.
 
 # %% [markdown]
 # ## A language of numbers and days

@@ -9,7 +9,7 @@
 # dynamic programming; train an encoder-decoder on the same task, and look at its cross-attention; decode
 # under a mask that keeps each chord playable; search for a more probable fingering; and say which of all
 # these you would use. Read first: [Encoder and decoder](10_encoder_decoder.py) and
-# [Guitar tablature](12_guitar_tab.py). About 35 minutes.
+# [Guitar tablature](12_guitar_tab.py). About 45 minutes.
 
 # %% [markdown]
 # ## From one note to many fingerings

@@ -42,16 +42,6 @@ def _format_tabs_as_text(*tracks: Tab) -> str:
     return "\n".join(format_tab(tab, with_time_lines=True) for tab in tracks)
 
 
-def _read_midi(
-    path: Path,
-    tracks: Collection[int] = (),
-    channels: Collection[int] = (),
-    quantize: int | None = None,
-) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read a MIDI file by the flags of the commands."""
-    return read_midi_tabs(path, tracks, channels, quantize)
-
-
 @dataclass(frozen=True)
 class TabFormat:
     """A kind of file that holds guitar music.
@@ -145,7 +135,7 @@ FORMATS: Choices[TabFormat] = Choices(
         "packed MusicXML": TabFormat((".mxl",), read_musicxml_tabs, page_reader="xml"),
         "MIDI": TabFormat(
             (".mid", ".midi"),
-            _read_midi,
+            read_midi_tabs,
             format_midi,
             (
                 "the repeats, which are played out",

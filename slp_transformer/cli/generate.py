@@ -3,13 +3,15 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.atomic_write import atomic_write, write_file
+from slp_transformer._internal.config_checks import NUM_WRITTEN, SEED
 from slp_transformer._internal.plugins import Libraries
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.cli.console import print_result, print_status, print_text
 from slp_transformer.cli.prompts import Prompt, encode_prompts, read_prompts_file, read_text
 from slp_transformer.cli.run_flags import parse_run_flags
@@ -32,6 +34,7 @@ from slp_transformer.tasks.saved_runs import load_run
 FlagsT = TypeVar("FlagsT")
 
 
+@settings
 @dataclass(frozen=True)
 class GenerateOptions(RunOptions, Generic[FlagsT]):
     """Continue prompts with a trained model.
@@ -63,19 +66,19 @@ class GenerateOptions(RunOptions, Generic[FlagsT]):
         flags: options of the run's task alone.
     """
 
-    prompt: UseAppendAction[tuple[str, ...]] = ()
-    prompt_file: str | None = None
-    prompts_file: str | None = None
-    chat: bool = False
-    stop: UseAppendAction[tuple[str, ...]] = ()
-    max_new_tokens: int = 500
-    seed: int = 0
-    num_samples: int = 1
-    output: Path | None = None
-    json: bool = False
-    adapter: Path | None = None
-    sampling: SamplingOptions = SamplingOptions()
-    flags: FlagsT = field(kw_only=True)
+    prompt: UseAppendAction[tuple[str, ...]] = setting((), example=("the fox",))
+    prompt_file: str | None = setting(None, no_example="a file")
+    prompts_file: str | None = setting(None, no_example="a file")
+    chat: bool = setting(False, no_example="a published model alone has a template")
+    stop: UseAppendAction[tuple[str, ...]] = setting((), example=("e",))
+    max_new_tokens: int = setting(500, NUM_WRITTEN, example=7)
+    seed: int = setting(0, SEED, example=1)
+    num_samples: int = setting(1, NUM_WRITTEN, example=2)
+    output: Path | None = setting(None, no_example="a file")
+    json: bool = setting(False, no_example="the same texts, written otherwise")
+    adapter: Path | None = setting(None, no_example="a folder")
+    sampling: SamplingOptions = setting(SamplingOptions(), no_example="`SAMPLING` has its examples")
+    flags: FlagsT = setting(MISSING, no_example="each task has its own", kw_only=True)
 
     def check(self) -> None:
         """Refuse options that the task of the run has no use for, and a model without training.

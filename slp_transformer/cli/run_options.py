@@ -1,25 +1,18 @@
 """The options of every command that uses a trained model."""
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 
 from slp_transformer._internal.atomic_write import check_writable_path
-from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer._internal.plugins import Options
-from slp_transformer._internal.sampling_table import LENGTH_PENALTY, NUM_BEAMS, NUM_WRITTEN
+from slp_transformer._internal.settings import check_settings, setting, settings
 from slp_transformer.tasks.base import SavedRun
 from slp_transformer.tasks.data_settings import Positional
 from slp_transformer.tasks.saved_runs import open_run, resolve_run
 from slp_transformer.training.run_folder import CheckpointChoice
 
-RANGES: dict[str, Range] = {
-    **dict.fromkeys(("num_samples", "max_new_tokens"), NUM_WRITTEN),
-    **dict.fromkeys(("num_beams", "n_best"), NUM_BEAMS),
-    "length_penalty": LENGTH_PENALTY,
-    "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
-}
 
-
+@settings
 @dataclass(frozen=True)
 class RunOptions(Options):
     """A trained model, and where it is to compute.
@@ -31,9 +24,9 @@ class RunOptions(Options):
         device: cuda, mps or cpu; the first of them that is there if None.
     """
 
-    run: Positional[Path]
-    checkpoint: CheckpointChoice = "best"
-    device: str | None = None
+    run: Positional[Path] = setting(MISSING, no_example="a folder")
+    checkpoint: CheckpointChoice = setting("best", example="last")
+    device: str | None = setting(None, no_example="not every machine has another")
     opened: SavedRun = field(init=False)  # no flag: by `check`, or found by `parse_run_flags`
 
     def __post_init__(self) -> None:
@@ -46,7 +39,7 @@ class RunOptions(Options):
         Raises:
             ValueError: naming the flag, or the folder.
         """
-        check_ranges(self, RANGES, flags=True)
+        check_settings(self, flags=True)
         output: Path | None = getattr(self, "output", None)
         if output is not None:
             check_writable_path(output)

@@ -123,7 +123,8 @@ def parse_train(args: Sequence[str]) -> TrainOptions[Any]:
         raise ValueError("Name the folder of the run: --out-dir FOLDER.")
     if saved is not None:
         before = load_config(saved) if given.config else layered
-        options = replace(options, run=resumed_config(before, config, options.out_dir))
+        config = resumed_config(before, config, options.out_dir)
+        options = replace(options, run=config)
         object.__setattr__(options, "saved", before)
         return options
     if config.init_from is not None:

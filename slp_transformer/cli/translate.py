@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.config_checks import LENGTH_PENALTY, NUM_BEAMS
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.cli.console import print_status, print_text
 from slp_transformer.cli.run_options import RunOptions, check_trained
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from slp_transformer.generation.translation import Translation, Translator
 
 
+@settings
 @dataclass(frozen=True)
 class TranslateOptions(RunOptions):
     """Translate sentences with a model trained on pairs.
@@ -46,15 +49,17 @@ class TranslateOptions(RunOptions):
         attention: draw the attention of every layer and head for one sentence, as .html or .svg.
     """
 
-    sentences: Positional[tuple[str, ...]] = ()
-    input: Path | None = None
-    output: Path | None = None
-    num_beams: int = 4
-    length_penalty: float = 1.0
-    n_best: int = 1
-    scores: bool = False
-    json: bool = False
-    attention: Path | None = None
+    sentences: Positional[tuple[str, ...]] = setting(
+        (), no_example="without them, standard input is read"
+    )
+    input: Path | None = setting(None, no_example="a file")
+    output: Path | None = setting(None, no_example="a file")
+    num_beams: int = setting(4, NUM_BEAMS, example=1)
+    length_penalty: float = setting(1.0, LENGTH_PENALTY, example=-9.0)
+    n_best: int = setting(1, NUM_BEAMS, example=3)
+    scores: bool = setting(False, example=True)
+    json: bool = setting(False, no_example="the same translations, written otherwise")
+    attention: Path | None = setting(None, no_example="a file")
 
     def check(self) -> None:
         """Refuse impossible values, and a folder without a trained model.

@@ -3,11 +3,11 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from slp_transformer._internal.config_checks import Range, check_ranges
+from slp_transformer._internal.config_checks import NUM_WRITTEN, SEED
 from slp_transformer._internal.plugins import (
     Command,
     Libraries,
@@ -15,7 +15,7 @@ from slp_transformer._internal.plugins import (
     Plugin,
     TaskEntry,
 )
-from slp_transformer._internal.sampling_table import NUM_WRITTEN
+from slp_transformer._internal.settings import check_settings, setting, settings
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.data_settings import (
@@ -60,10 +60,6 @@ DataT = TypeVar("DataT", bound=DataSettings)
 GenerateT = TypeVar("GenerateT")
 EvaluateT = TypeVar("EvaluateT")
 TOKENS = "tokens"  # a run's tokens, in its folder
-RANGES: dict[str, Range] = {
-    **dict.fromkeys(("samples", "max_new_tokens"), NUM_WRITTEN),
-    "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
-}
 
 
 @dataclass(frozen=True)
@@ -96,6 +92,7 @@ class LoadedRun(SavedRun):
     tokenizer: Any = field(kw_only=True)
 
 
+@settings
 @dataclass(frozen=True)
 class EvaluateOptions(Generic[EvaluateT]):
     """What is asked of an evaluation.
@@ -110,12 +107,12 @@ class EvaluateOptions(Generic[EvaluateT]):
         flags: options of the task alone.
     """
 
-    source: Positional[str | None] = None
-    samples: int | None = None
-    max_new_tokens: int | None = None
-    seed: int | None = None
-    sampling: SamplingOptions = SamplingOptions()
-    flags: EvaluateT = field(kw_only=True)
+    source: Positional[str | None] = setting(None, no_example="a file")
+    samples: int | None = setting(None, NUM_WRITTEN, example=2)
+    max_new_tokens: int | None = setting(None, NUM_WRITTEN, example=7, given={"samples": 1})
+    seed: int | None = setting(None, SEED, example=1, given={"samples": 1})
+    sampling: SamplingOptions = setting(SamplingOptions(), no_example="`SAMPLING` has its examples")
+    flags: EvaluateT = setting(MISSING, no_example="each task has its own", kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse numbers that no sample can be drawn with.
@@ -123,7 +120,7 @@ class EvaluateOptions(Generic[EvaluateT]):
         Raises:
             ValueError: naming the flag.
         """
-        check_ranges(self, RANGES, flags=True)
+        check_settings(self, flags=True)
 
     def refuse_sampling_flags(self, why: str) -> None:
         """Refuse the flags that say how samples are drawn.

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from slp_transformer._internal.config_checks import check_ranges
-from slp_transformer._internal.sampling_table import NUM_BEAMS
+from slp_transformer._internal.config_checks import NUM_BEAMS
+from slp_transformer._internal.settings import check_settings, setting, settings
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import TOKENS, EvaluateOptions, LoadedRun, Report, SavedRun, Task
@@ -56,6 +56,7 @@ class PairData(DataSettings):
     vocab_size: int | None = None
 
 
+@settings
 @dataclass(frozen=True)
 class EvaluatePairs:
     """Translation.
@@ -65,8 +66,8 @@ class EvaluatePairs:
         num_beams: the beam width.
     """
 
-    target: str | None = None
-    num_beams: int = 4
+    target: str | None = setting(None, no_example="a file")
+    num_beams: int = setting(4, NUM_BEAMS, example=1)
 
     def __post_init__(self) -> None:
         """Refuse a beam without a hypothesis, or with more than any search takes.
@@ -74,7 +75,7 @@ class EvaluatePairs:
         Raises:
             ValueError: naming the flag.
         """
-        check_ranges(self, {"num_beams": NUM_BEAMS}, flags=True)
+        check_settings(self, flags=True)
 
 
 class TranslationTask(Task[PairData, NoFlags, EvaluatePairs]):

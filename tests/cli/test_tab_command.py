@@ -338,7 +338,9 @@ def test_convert_keeps_all_and_lists_what_the_file_cannot_hold(tmp_path, capsys)
     write_tab(Tab("Piece", guitar, bars, "", 1), tmp_path / "a.gp5")
     fine("convert", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "b.musicxml"))
     said = capsys.readouterr().err
-    assert "does not hold" not in said and "--no-capo" in said
+    assert "does not hold" not in said and "--no-capo" in said and "--max-fret" not in said
+    fine("convert", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "e.gp4"), "--max-fret", "22")
+    assert "--max-fret has no effect here: these notes have strings" in capsys.readouterr().err
     ((back,), _) = read_any_tab_file(tmp_path / "b.musicxml")
     assert (back.title, back.tuning, back.bars[0].num_plays) == ("Piece", guitar, 2)
     fine("convert", str(tmp_path / "b.musicxml"), "-o", str(tmp_path / "c.mid"))
