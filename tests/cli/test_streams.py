@@ -160,8 +160,8 @@ def test_a_limit_under_which_pytorch_would_end_the_process_is_told(at, monkeypat
 
     little = SimpleNamespace(mmap=refuse, PROT_READ=mmap.PROT_READ, MAP_PRIVATE=mmap.MAP_PRIVATE)
     monkeypatch.setattr(cli, "mmap", little)
-    assert "not enough memory to load PyTorch" in refused(capsys, "tab", "a.tab")
-    assert asked == [(True, True)]
+    assert "not enough memory to load PyTorch" in refused(capsys, *TRAIN)
+    assert asked == [(True, True)] and not Path("run").exists()
     monkeypatch.setattr(cli, "mmap", mmap)
     cli._check_before_torch()
 
