@@ -12,21 +12,10 @@ from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
-from slp_guitar.bounds import (
-    MAX_FILE_BYTES,
-    MAX_UNPACKED_BYTES,
-    check_score_moment,
-    max_notes_of_file,
-    parse_exact_number,
-)
+from slp_guitar import bounds
+from slp_guitar.formats import safe_read
 from slp_guitar.formats.gpx import is_gpx, read_gpx_member
 from slp_guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
-from slp_guitar.formats.safe_read import (
-    parse_xml,
-    read_bytes,
-    read_zip_member,
-    translate_read_errors,
-)
 from slp_guitar.formats.tab_builder import (
     AFTER_BAR,
     BarHeader,
@@ -64,15 +53,15 @@ def read_gp_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         ValueError: if there is no such file, it is no Guitar Pro 6 to 8 file or unpacks to more
             than 64 MiB, or it has no track that a tab can be made of.
     """
-    max_bytes, source = MAX_FILE_BYTES["Guitar Pro 6 to 8"], Path(path).name
-    content = read_bytes(path, "a Guitar Pro file", max_bytes)
-    with translate_read_errors(path, "a Guitar Pro 6, 7 or 8 file"):
-        root = parse_xml(
+    max_bytes, source = bounds.MAX_FILE_BYTES["Guitar Pro 6 to 8"], Path(path).name
+    content = safe_read.read_bytes(path, "a Guitar Pro file", max_bytes)
+    with safe_read.translate_read_errors(path, "a Guitar Pro 6, 7 or 8 file"):
+        root = safe_read.parse_xml(
             read_gpx_member(content, "score.gpif")
             if is_gpx(content)
-            else read_zip_member(content, "Content/score.gpif", MAX_UNPACKED_BYTES)
+            else safe_read.read_zip_member(content, "Content/score.gpif", bounds.MAX_UNPACKED_BYTES)
         )
-        song = _Song(root, max_notes_of_file(len(content)))
+        song = _Song(root, bounds.max_notes_of_file(len(content)))
         builders: list[TabBuilder] = []
         staves: list[tuple[ET.Element, ET.Element]] = []
         for track in root.iterfind("Tracks/Track"):
@@ -147,7 +136,7 @@ class _Song:
             number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
             tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)
             header = self.headers[place_of_bar]
-            place = parse_exact_number(automation.findtext("Position") or "0")
+            place = bounds.parse_exact_number(automation.findtext("Position") or "0")
             place = place.limit_denominator(MAX_PARTS_OF_BAR)
             tempo_bpm = min(max(round(tempo), 1), 1000)
             if place:  # a share of the bar
@@ -237,7 +226,7 @@ class _Song:
                     if now >= header.length_quarters:
                         omissions.record(AFTER_BAR, number, len(notes))
                     now += length
-                    check_score_moment(now)
+                    bounds.check_score_moment(now)
             mark = bar.findtext("SimileMark", "")
             builder.copy_earlier_bars(number, SIMILE_BARS.get(mark, 0))
             begin += header.length_quarters
