@@ -13,18 +13,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from slp_guitar import bounds
-from slp_guitar.formats import safe_read
+from slp_guitar.formats import safe_read, tab_builder
 from slp_guitar.formats.gpx import is_gpx, read_gpx_member
 from slp_guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
-from slp_guitar.formats.tab_builder import (
-    AFTER_BAR,
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
-    check_bar_count,
-    extend_endings_in_place,
-)
+from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
 from slp_guitar.formats.unread import Contents, Omissions, iter_xml_parts
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.playing_signs import PLAYING_SIGNS
@@ -88,7 +80,7 @@ def read_gp_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 song.read_staff(builder, place, tuning)
             builders.append(builder)
         title = root.findtext("Score/Title", "")
-        return build_tabs(source, title, builders, song.max_notes, song.omissions)
+        return tab_builder.build_tabs(source, title, builders, song.max_notes, song.omissions)
 
 
 def _is_drums(track: ET.Element) -> bool:
@@ -115,9 +107,9 @@ class _Song:
             for path in ("Bars/Bar", "Voices/Voice", "Beats/Beat", "Notes/Note", "Rhythms/Rhythm")
         )
         self.master_bars = root.findall("MasterBars/MasterBar")
-        check_bar_count(len(self.master_bars))
+        tab_builder.check_bar_count(len(self.master_bars))
         self.headers = [_read_master_bar(bar) for bar in self.master_bars]
-        extend_endings_in_place(self.headers)
+        tab_builder.extend_endings_in_place(self.headers)
         self.num_read, self.max_notes, self.omissions = 0, max_notes, Omissions()
         self.unread: dict[ET.Element, list[str]] = {}
         self.omissions.record_unread(CONTENTS.find_unread(root))
@@ -224,7 +216,7 @@ class _Song:
                         event = NoteEvent(begin + now, length, note, {*techniques}, voice)
                         builder.add_note(event, is_tied)
                     if now >= header.length_quarters:
-                        omissions.record(AFTER_BAR, number, len(notes))
+                        omissions.record(tab_builder.AFTER_BAR, number, len(notes))
                     now += length
                     bounds.check_score_moment(now)
             mark = bar.findtext("SimileMark", "")

@@ -14,21 +14,14 @@ from types import ModuleType
 from typing import Any
 
 from slp_guitar.bounds import MAX_FILE_BYTES
-from slp_guitar.formats import safe_read
+from slp_guitar.formats import safe_read, tab_builder
 from slp_guitar.formats.notation import (
     Beat,
     TiedNote,
     check_tracks_have_same_bars,
     measures_from_tab,
 )
-from slp_guitar.formats.tab_builder import (
-    AFTER_BAR,
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
-    extend_endings_in_place,
-)
+from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
 from slp_guitar.formats.unread import Contents, Omissions, iter_changed_fields
 from slp_guitar.fretboard import Note, Tuning, midi_program
 from slp_guitar.playing_order import expand_repeats
@@ -71,7 +64,7 @@ def read_guitar_pro_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]
         omissions.record_unread(CONTENTS.find_unread(song))
         for header in song.measureHeaders:
             omissions.record_unread(CONTENTS.find_unread(header), header.number)
-        return build_tabs(Path(path).name, title, builders, omissions=omissions)
+        return tab_builder.build_tabs(Path(path).name, title, builders, omissions=omissions)
 
 
 def _read_headers(song: Any) -> list[BarHeader]:
@@ -112,7 +105,7 @@ def _read_headers(song: Any) -> list[BarHeader]:
         )
         headers.append(bar)
         tempo = changes[max(changes)] if changes else tempo
-    extend_endings_in_place(headers)
+    tab_builder.extend_endings_in_place(headers)
     return headers
 
 
@@ -143,7 +136,7 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
                         event = NoteEvent(begin + now, length, place, techniques, number)
                         builder.add_note(event, is_tied=note.type == kinds.tie)
                 if now >= bar.length_quarters:
-                    omissions.record(AFTER_BAR, header.number, len(beat.notes))
+                    omissions.record(tab_builder.AFTER_BAR, header.number, len(beat.notes))
                 now += length
         begin += bar.length_quarters
     return builder
