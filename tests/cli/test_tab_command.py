@@ -376,7 +376,8 @@ def test_a_command_looks_for_cycles_seldom_and_then_as_before(song, tmp_path, mo
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
 @pytest.mark.parametrize("command", ["tab", "convert"])
 def test_a_pipe_is_written_to_and_not_waited_for(command, song, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(atomic_write, "_READER_SECONDS", 0.0)
+    no_time = atomic_write.WAITS["a pipe's reader"]._replace(seconds=0.0)
+    monkeypatch.setitem(atomic_write.WAITS, "a pipe's reader", no_time)
     pipe = tmp_path / "pipe.mid"
     os.mkfifo(pipe)
     words = [command, str(song), "-o", str(pipe)]

@@ -40,6 +40,7 @@ def places(path):
     return [event.notes for event in tab.iter_events()]
 
 
+@pytest.mark.slow
 def test_a_hand_learns_where_people_play(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_tabs(tmp_path / "mine")
