@@ -13,7 +13,14 @@ from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream
-from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task, check_windows
+from slp_transformer.tasks.base import (
+    EvaluateOptions,
+    LoadedRun,
+    Report,
+    SavedRun,
+    Task,
+    check_windows,
+)
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
 from slp_transformer.tasks.generation_session import GenerationSession
 from slp_transformer.tasks.run_config import RunConfig
@@ -99,11 +106,7 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         Raises:
             ValueError: if there are none, or too few for a window.
         """
-        from slp_guitar.tab_dataset import (
-            collect_styles,
-            describe_tab,
-            read_train_val_tabs,
-        )
+        from slp_guitar.tab_dataset import collect_styles, describe_tab, read_train_val_tabs
         from slp_transformer.data.token_file import write_token_folder
 
         data = config.data
@@ -131,7 +134,7 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         """Return the tokenizer that a checkpoint holds as JSON."""
         return TabTokenizer.from_json(content)
 
-    def check_generate(self, run: Path, output: Path | None, flags: GenerateTabs) -> None:
+    def check_generate(self, run: SavedRun, output: Path | None, flags: GenerateTabs) -> None:
         """Refuse a tuning, key or time signature that is not known, and files of another kind.
 
         Raises:

@@ -11,8 +11,8 @@ from math import lcm
 from pathlib import Path
 from typing import Any
 
-from slp_guitar.ascii_reader import read_tab_file
-from slp_guitar.ascii_writer import format_tab
+from slp_guitar.ascii.reader import read_tab_file
+from slp_guitar.ascii.writer import format_tab
 from slp_guitar.formats.alphatex import format_alphatex, read_alphatex_tabs
 from slp_guitar.formats.gpif import read_gp_tabs
 from slp_guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro_tabs
@@ -40,16 +40,6 @@ def _format_tabs_as_text(*tracks: Tab) -> str:
             for number, tab in enumerate(tracks, start=1)
         )
     return "\n".join(format_tab(tab, with_time_lines=True) for tab in tracks)
-
-
-def _read_midi(
-    path: Path,
-    tracks: Collection[int] = (),
-    channels: Collection[int] = (),
-    quantize: int | None = None,
-) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read a MIDI file by the flags of the commands."""
-    return read_midi_tabs(path, tracks, channels, quantize)
 
 
 @dataclass(frozen=True)
@@ -145,7 +135,7 @@ FORMATS: Choices[TabFormat] = Choices(
         "packed MusicXML": TabFormat((".mxl",), read_musicxml_tabs, page_reader="xml"),
         "MIDI": TabFormat(
             (".mid", ".midi"),
-            _read_midi,
+            read_midi_tabs,
             format_midi,
             (
                 "the repeats, which are played out",

@@ -520,7 +520,7 @@ def train(
         model,
         train_data,
         val_data,
-        TrainConfig(**(config.to_dict() if config else {}) | changes),
+        replace(config, **changes) if config and changes else config or TrainConfig(**changes),
         out_dir=out_dir,
         tokenizer=tokenizer,
         lora_base=lora_base,

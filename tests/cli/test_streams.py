@@ -228,4 +228,6 @@ def test_links_in_a_circle_are_one_sentence(capsys):
 @pytest.mark.parametrize("eps", ["inf", "nan", "-1", "1e30"])
 def test_an_epsilon_that_no_norm_can_have_is_refused(eps, capsys):
     said = refused(capsys, *TRAIN, "--eps", eps)
-    assert "eps is added to a square and must be 0 or more" in said and not Path("run").exists()
+    assert (
+        "eps must be 0 or more, and at most 1, as it is added" in said and not Path("run").exists()
+    )

@@ -154,6 +154,23 @@ def test_the_navigation_names_packages_and_no_internals(site):
     assert len(named) < 40
 
 
+def test_each_place_that_the_book_page_leads_to_exists(site, pages):
+    rows = json.loads((site / "equations.json").read_text("utf-8"))
+    found = json.loads((site / "figures.json").read_text("utf-8"))
+    for kind, drafts in found.items():
+        assert all(drafts.values()), kind  # each draft has some
+    shown = [
+        each["at"] for d in found.values() for one in d.values() for s in one.values() for each in s
+    ]
+    places = [*shown, *(place for row in rows for place in row["chapters"])]
+    missing = []
+    for place in places:
+        path, anchor = target(site, "index.html", place)
+        if anchor not in pages[path].ids:
+            missing.append(place)
+    assert len(places) > 100 and missing == []
+
+
 def test_links_and_anchors_resolve(site, pages):
     broken = []
     for name, page in pages.items():
@@ -504,7 +521,7 @@ TASKS = {
     "softmax": ("chapters/01_attention/#the-simplest-attention",),
     "softmx": ("chapters/01_attention/#the-simplest-attention",),
     "how to hide the future": ("chapters/03_one_matrix/#the-mask",),
-    "vanishing gradient": ("chapters/02_block/#the-residual-stream",),
+    "vanishing gradient": ("chapters/02_block/#why-blocks-add",),
     "download notebook": ("#run-it",),
     "grouped query attention": ("chapters/14_todays_block/#keys-and-values-that-heads-share",),
     "language model head": ("chapters/05_language_model/#the-head",),
@@ -521,6 +538,21 @@ TASKS = {
 def test_the_search_knows_what_people_want_to_do(words, search):
     found = search(words)
     assert found[0][0].startswith(TASKS[words]), found[:3]
+
+
+QUESTIONS = re.findall(
+    r'^\| (.+?) \| <a href="\.\./(.+?)">',
+    (ROOT / "docs" / "questions.md").read_text(encoding="utf-8"),
+    flags=re.MULTILINE,
+)
+
+
+def test_the_search_answers_the_questions_of_the_world(search):
+    assert len(QUESTIONS) == 30
+    lost = {
+        q: search(q)[:3] for q, place in QUESTIONS if place not in [g[0] for g in search(q)[:3]]
+    }
+    assert len(lost) <= 3, lost
 
 
 def test_synonyms_belong_to_sections(site):
