@@ -60,14 +60,12 @@ class FoundTime(NamedTuple):
         description: the meter, the unit, and how many bars fit, in a line.
         unfit_bars: the numbers, from 1, of bars not drawn in time, whose rhythm is estimated.
         remarks: what was done about bars that are not as the meter has it, a sentence each.
-        usual_steps_per_quarter: what a quarter note has in most bars, in the steps of the columns.
     """
 
     tab: Tab
     description: str
     unfit_bars: tuple[int, ...]
     remarks: tuple[str, ...]
-    usual_steps_per_quarter: Fraction
 
 
 class _Fit(NamedTuple):
@@ -192,7 +190,7 @@ def infer_timing(tab: Tab) -> FoundTime:
         remarks.append(
             f"{_list_bars(odd)} of another length than the meter, as what is marked there says"
         )
-    return FoundTime(timed, description, tuple(numbers), tuple(remarks), usual)
+    return FoundTime(timed, description, tuple(numbers), tuple(remarks))
 
 
 def _list_bars(numbers: Sequence[int]) -> str:

@@ -11,6 +11,7 @@ import hashlib
 import platform
 import re
 import threading
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -195,11 +196,25 @@ PARSING = threading.RLock()
 def key_of(chapter: Chapter, ran: Ran) -> str:
     """Hash what the chapter's outputs depend on, given what ran when it was executed."""
     with PARSING:
-        digest = hashlib.sha256(_tree_of_cells(chapter.code).encode())
-        for name, functions in sorted(ran.items()):
-            path = chapter.root / name
-            text = path.read_text(encoding="utf-8") if path.is_file() else ""
-            digest.update(f"{name}\0{without_idle(text, frozenset(functions))}\0".encode())
+        return _hash(chapter, ran, _tree_of_cells, without_idle)
+
+
+def exact_key_of(chapter: Chapter, ran: Ran) -> str:
+    """Hash the same files to the letter: where it has not changed, nobody needs to parse them."""
+    return _hash(chapter, ran, str, lambda text, functions: text)
+
+
+def _hash(
+    chapter: Chapter,
+    ran: Ran,
+    cells: Callable[[str], str],
+    module: Callable[[str, frozenset[str]], str],
+) -> str:
+    digest = hashlib.sha256(cells(chapter.code).encode())
+    for name, functions in sorted(ran.items()):
+        path = chapter.root / name
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        digest.update(f"{name}\0{module(text, frozenset(functions))}\0".encode())
     for path in data_behind(chapter, ran):
         digest.update(path.relative_to(chapter.root).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")

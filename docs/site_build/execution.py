@@ -19,7 +19,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
 import nbformat
-from chapter_source import Chapter, Ran, files_of, key_of, module_name, package_files
+from chapter_source import (
+    Chapter,
+    Ran,
+    exact_key_of,
+    files_of,
+    key_of,
+    module_name,
+    package_files,
+)
 from filelock import FileLock
 from forked_kernels import IPYTHON, PYTORCH, ForkedKernelManager
 from links import SHOWN
@@ -62,7 +70,12 @@ class Cache:
             if path not in self._read or self._read[path][0] != written:
                 self._read[path] = (written, json.loads(path.read_text(encoding="utf-8")))
             kept = self._read[path][1]
-            return kept["outputs"] if kept["key"] == key_of(chapter, kept["ran"]) else None
+            exact = exact_key_of(chapter, kept["ran"])
+            if kept.get("exact") != exact:
+                if kept["key"] != key_of(chapter, kept["ran"]):
+                    return None
+                self._write(path, kept | {"exact": exact})  # the next start need not parse
+            return kept["outputs"]
         except (OSError, ValueError, KeyError, SyntaxError):  # as of a module while it is edited
             return None
 
@@ -82,10 +95,13 @@ class Cache:
     def store(self, chapter: Chapter, outputs: list, ran: Ran) -> None:
         """Keeps the outputs, and what ran, in place of what was kept before."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(chapter)
-        fresh = path.with_suffix(f".{os.getpid()}.tmp")
-        kept = {"key": key_of(chapter, ran), "ran": ran, "outputs": outputs}
+        kept = {"key": key_of(chapter, ran), "exact": exact_key_of(chapter, ran)}
+        kept |= {"ran": ran, "outputs": outputs}
         kept["cells"] = [cell.source for cell in chapter.code_cells]
+        self._write(self._path(chapter), kept)
+
+    def _write(self, path: Path, kept: dict) -> None:
+        fresh = path.with_suffix(f".{os.getpid()}.tmp")
         fresh.write_text(json.dumps(kept), encoding="utf-8")
         fresh.replace(path)
 

@@ -193,6 +193,9 @@ def on_files(files: Files, config) -> Files:
             else reference.heading(entry)
         )
         files.append(File.generated(config, entry.path, content=text))
+    for name in pages.measured():
+        text = pages.measurement_page(name)
+        files.append(File.generated(config, f"measurements/{name}.md", content=text))
     if site.equation_tests:
         loops = (site.root / "tests" / "helpers" / "loops.py").read_text(encoding="utf-8")
         text = links.tests_page(site.equation_tests, loops)
@@ -285,7 +288,7 @@ def on_page_markdown(markdown, page, config, files):
     if path == "notation.md":
         return previews.with_anchors(markdown)
     if path == "measurements.md":
-        return markdown.replace("<!-- measurements -->", pages.measurements(site.root))
+        return markdown.replace("<!-- measurements -->", pages.measurements())
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", pages.equation_table(page))
     contributing = site.root / "CONTRIBUTING.md"

@@ -43,7 +43,7 @@ from slp_transformer._internal.equations import Equations
 from slp_transformer._internal.sampling_table import SAMPLING
 
 SENTENCE_MARK, WRITE_MARK, HEAR_MARK = "<!-- sentence -->", "<!-- write -->", "<!-- heard -->"
-HOME_PIECE_MARK = "<!-- piece -->"
+HOME_PIECE_MARK, HOME_PLAYER_MARK = "<!-- piece -->", "<!-- player -->"
 FINGERING_MARK = "<!-- fingering -->"
 MISTAKES_MARK, QUIZ_MARK = "<!-- mistakes -->", "<!-- unnamed -->"
 STAGES = {f'id="slp-{name}"': name for name in ("sentence", "write", "fingering")}
@@ -323,11 +323,11 @@ def written_piece(root: Path) -> Tab:
     return tab
 
 
-def fill_home_piece(root: Path, player_assets: str) -> str:
-    """Return the button of the home page that lets it be heard, and what plays it."""
-    return template("home_piece.html").render(
-        tex=format_alphatex(written_piece(root)), player=player(player_assets)
-    )
+def fill_home_piece(content: str, root: Path, player_assets: str) -> str:
+    """Return the home page with the button that lets a piece be heard, and what plays it."""
+    button = template("home_piece.html").render(tex=format_alphatex(written_piece(root)))
+    stage = f"<div data-search-exclude>{player(player_assets)}</div>"
+    return content.replace(HOME_PIECE_MARK, button).replace(HOME_PLAYER_MARK, stage)
 
 
 # --- Break it -------------------------------------------------------------------------------------
@@ -518,7 +518,12 @@ def stage(heard: list[Heard], assets: str) -> str:
     """The stage as HTML, with every piece as text below it."""
     data = [{"how": p.how, "tex": format_alphatex(p.tab), "files": p.files} for p in heard]
     return template("hear.html").render(
-        heard=heard, data=data, files=FILES, assets=assets, still="", format_tab=format_tab
+        heard=heard,
+        data=data,
+        files=FILES,
+        assets=assets,
+        still=format_tab(heard[0].tab),
+        format_tab=format_tab,
     )
 
 

@@ -76,12 +76,13 @@ def add_tests(body: str, context: PageContext) -> str:
 
 
 def add_head(body: str, context: PageContext) -> str:
-    """Add what stands below the title: downloads, the map of the model, notes on the last run."""
+    """Add what stands below the title: its files, the map of the model, notes on the last run."""
     chapter, page = context.chapter, context.page
-    head = pages.links_below_title(chapter, page) + pages.you_are_here(chapter, page)
-    head += pages.path_note(chapter, page) + pages.notes(chapter)
-    body = pages.with_drafts(body, context.site.book)
-    body, found = re.subn(r"</h1>", lambda _: f"</h1>{head}", body, count=1)
+    head = pages.line_below_title(chapter, page) + pages.you_are_here(chapter, page)
+    head += pages.notes(chapter)
+    body = pages.with_sections_first(pages.with_drafts(body, context.site.book))
+    title = r'</h1>(\s*<p class="slp-sections">.*?</p>)?'
+    body, found = re.subn(title, lambda m: m[0] + head, body, count=1, flags=re.DOTALL)
     return body if found else head + body
 
 
@@ -126,7 +127,7 @@ def add_siblings(content: str, context: PageContext) -> str:
 
 def link_measurements(content: str, context: PageContext) -> str:
     """Lead from the name of a recorded run to what it says, whose tables have corners."""
-    if context.page.file.src_uri == "measurements.md":
+    if context.page.file.src_uri.startswith("measurements/"):
         content = re.sub(r"<th\b([^>]*)></th>", r"<td\1></td>", content)
     return pages.with_measurements(content, context.page)
 

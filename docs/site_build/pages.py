@@ -29,23 +29,44 @@ from state import log, relative, site
 from slp_transformer._internal.equations import Equations
 
 
-def links_below_title(chapter: Chapter, page) -> str:
-    """The line below a chapter's title: its notebook, its script, its exercises."""
-    stem = chapter.path.stem
-    here = [
-        f'<a href="{stem}.ipynb" download>Notebook</a>',
-        f'<a href="{stem}.py" download>Script</a>',
-    ]
+def line_below_title(chapter: Chapter, page) -> str:
+    """The line below a chapter's title: how long it takes, its files, and a fold with the rest."""
+    stem, times = chapter.path.stem, site.times[chapter.path.stem]
+    line = f"<span>{short_path.rounded(times.whole)} min</span>"
+    if times.short:
+        line = (
+            '<span class="slp-lengths" role="group" aria-label="How much is shown">'
+            f'<button type="button" aria-pressed="true">Short path · '
+            f"{short_path.rounded(times.short)} min</button>"
+            f'<button type="button" aria-pressed="false" data-all>All · '
+            f"{short_path.rounded(times.whole)} min</button></span>"
+        )
+    line += f' <a href="{stem}.ipynb" download>Notebook</a>'
+    line += f' <a href="{stem}.py" download>Script</a>'
     if chapter.exercises:
-        name = exercises_name(chapter)
-        here.append(f'<a href="{name}" download>Exercises as a notebook</a>')
+        line += f' <a href="{exercises_name(chapter)}" download>Exercises</a>'
+    rest = [_path_note(chapter, page)]
     if site.repository:
-        here.append(f'<a href="{site.repository}/blob/main/{chapter.name}">Source</a>')
-        here.append(f'<a href="{site.repository}/edit/main/{chapter.name}">Edit</a>')
         report = f"{site.repository}/issues/new?template=chapter.yml"
-        here.append(f'<a href="{report}">Report a mistake</a>')
-        here.append(f'<a href="{colab(f"{stem}/{stem}.ipynb")}">Colab</a>')
-    return f'<p class="slp-links" data-search-exclude>{" ".join(here)}</p>'
+        ways = {
+            "Colab": colab(f"{stem}/{stem}.ipynb"),
+            "Source": f"{site.repository}/blob/main/{chapter.name}",
+            "Edit": f"{site.repository}/edit/main/{chapter.name}",
+            "Report a mistake": report,
+        }
+        rest += [f'<a href="{address}">{name}</a>' for name, address in ways.items()]
+    return (
+        f'<div class="slp-path" data-whole="{times.whole:.0f}" data-short="{times.short:.0f}"'
+        f" data-search-exclude>{line}"
+        f'<details class="slp-rest"><summary>More</summary>{" ".join(rest)}</details></div>'
+    )
+
+
+def with_sections_first(body: str) -> str:
+    """A chapter whose line of the book's sections is a quiet one, as that of its files is."""
+    return re.sub(
+        r"(</h1>\s*)<p>(?=(?:Sections?|Chapters?) )", r'\1<p class="slp-sections">', body, count=1
+    )
 
 
 def colab(notebook: str) -> str:
@@ -157,8 +178,7 @@ def with_model(content: str, page) -> str:
     match page.file.src_uri:
         case "index.md" if "<!-- looking -->" in content:
             link = relative("model/", page)
-            piece = model_pages.fill_home_piece(site.root, player)
-            content = content.replace(model_pages.HOME_PIECE_MARK, piece)
+            content = model_pages.fill_home_piece(content, site.root, player)
             return content.replace("<!-- looking -->", model_pages.looking(site.root, link))
         case "book.md":
             return model_pages.fill_book(content, site.book)
@@ -435,70 +455,68 @@ def you_are_here(chapter: Chapter, page) -> str:
     )
 
 
-def path_note(chapter: Chapter, page) -> str:
-    """The line below a chapter's links: how long it takes, and the switch for what is folded."""
-    times = site.times[chapter.path.stem]
+def _path_note(chapter: Chapter, page) -> str:
+    """What the short path has of a chapter, and where it goes on."""
     path = f'<a href="{relative("teachers/", page)}#the-short-path">short path</a>'
-    given = f'data-whole="{times.whole:.0f}" data-short="{times.short:.0f}" data-search-exclude'
-    whole = short_path.rounded(times.whole)
     stems = list(site.times)
     after = [s for s in stems[stems.index(chapter.path.stem) + 1 :] if site.times[s].short]
-    goes_on = ""
+    goes_on = "ends here"
     if after:
         then = site.summaries[after[0]]
         url = relative(f"chapters/{after[0]}/", page)
-        goes_on = f' goes on with <a href="{url}">{then.number} · {then.title}</a>'
-    then = f"; it{goes_on}" if goes_on else ""
-    said = f"<span>{whole} minutes. The {path} leaves this chapter out{then}.</span>"
-    if times.short:
-        said = (
-            '<span class="slp-lengths" role="group" aria-label="How much is shown">'
-            f'<button type="button" aria-pressed="true">Short path · '
-            f"{short_path.rounded(times.short)} min</button>"
-            f'<button type="button" aria-pressed="false" data-all>All · {whole} min</button></span>'
-            f" <span>The {path}{goes_on or ' ends here'}.</span>"
-        )
-    return f'<p class="slp-path" {given}>{said}</p>'
+        goes_on = f'goes on with <a href="{url}">{then.number} · {then.title}</a>'
+    if not site.times[chapter.path.stem].short:
+        goes_on = f"leaves this chapter out; it {goes_on}" if after else "leaves this chapter out"
+    return f"<span>The {path} {goes_on}.</span>"
 
 
-def measurements(root: Path) -> str:
-    """The recorded runs that pages name, as one page: what each folder has, and what it says."""
-    results = root / chapter_source.RESULTS
-    pages = [*(root / "docs").glob("*.md"), *(root / "chapters").glob("*.py")]
-    text = "".join(path.read_text(encoding="utf-8") for path in pages)
+def measured() -> dict[str, str]:
+    """The recorded runs that pages name: their folders, and what each has."""
+    results = site.root / chapter_source.RESULTS
+    sources = [*(site.root / "docs").glob("*.md"), *(site.root / "chapters").glob("*.py")]
+    text = "".join(path.read_text(encoding="utf-8") for path in sources)
     named = set(re.findall(rf"`{chapter_source.RESULTS}/(\w+)`", text))
-    rows, parts = ["| folder | what |", "|---|---|"], []
-    about = (results / "README.md").read_text(encoding="utf-8")
-    for name, what in re.findall(r"^\| `(\w+)` \| (.+) \|$", about, flags=re.MULTILINE):
-        if name in named:
-            rows.append(f"| [`{name}`](#{name}) | {what} |")
-            own = (results / name / "README.md").read_text(encoding="utf-8")
-            parts.append(_as_section(own, name))
-    return "\n\n".join(["\n".join(rows), *parts])
+    about = results / "README.md"
+    known = about.read_text(encoding="utf-8") if about.is_file() else ""
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", known, flags=re.MULTILINE)
+    return {name: what for name, what in rows if name in named}
 
 
-def _as_section(text: str, anchor: str) -> str:
-    """A page as a section of another, whose headings go down one level at a time."""
-    blocks = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
+def measurements() -> str:
+    """The table of the recorded runs, each of which has its page."""
+    rows = [f"| [`{name}`](measurements/{name}.md) | {what} |" for name, what in measured().items()]
+    return "\n".join(["| folder | what |", "|---|---|", *rows])
+
+
+def measurement_page(name: str) -> str:
+    """The page of a recorded run: what its folder says of it, whose headings skip no level."""
+    own = (site.root / chapter_source.RESULTS / name / "README.md").read_text(encoding="utf-8")
+    title, _, rest = own.partition("\n")
+    blocks = re.split(r"(^```.*?^```$)", rest, flags=re.MULTILINE | re.DOTALL)
     level = 1
 
-    def lower(match: re.Match[str]) -> str:
+    def in_steps(match: re.Match[str]) -> str:
         nonlocal level
-        level = min(len(match[1]) + 1, level + 1)
+        level = max(2, min(len(match[1]), level + 1))
         return "#" * level
 
-    blocks[::2] = [re.sub("^(#+)(?= )", lower, block, flags=re.MULTILINE) for block in blocks[::2]]
-    title, _, rest = "".join(blocks).partition("\n")
-    return f"{title} {{#{anchor}}}\n{rest}"
+    steps = [re.sub(r"^(#+)(?= )", in_steps, one, flags=re.MULTILINE) for one in blocks[::2]]
+    blocks[::2] = steps
+    way = f"One of the [recorded runs](../measurements.md): `{chapter_source.RESULTS}/{name}`."
+    return f"---\nsearch: {{exclude: true}}\n---\n\n{title}\n\n{way}\n{''.join(blocks)}"
 
 
 def with_measurements(body: str, page) -> str:
     """Make the names of folders of recorded runs ways to what was recorded."""
+    if f"<code>{chapter_source.RESULTS}/" not in body:
+        return body
+    known = measured()
 
     def link(match: re.Match[str]) -> str:
-        if not (site.root / chapter_source.RESULTS / match[1] / "README.md").is_file():
+        place = f"measurements/{match[1]}/"
+        if match[1] not in known or page.url == place:
             return match[0]
-        return f'<a href="{relative("measurements/", page)}#{match[1]}">{match[0]}</a>'
+        return f'<a href="{relative(place, page)}">{match[0]}</a>'
 
     return re.sub(rf"<code>{chapter_source.RESULTS}/(\w+)</code>", link, body)
 
@@ -570,13 +588,15 @@ def with_newest_numbers(markdown: str, book: Equations) -> str:
 
 
 def draft_choice(book: Equations) -> str:
-    """The choice of the draft whose numbers all pages show; the newest comes first."""
+    """The choice of the draft whose numbers all pages show, the newest first; and one's own PDF."""
     options = "".join(
         f'<option value="{draft}">{name}</option>' for draft, name in reversed(book.drafts.items())
     )
     return (
         '<form class="slp-filter"><label>Numbers of equations: '
-        f'<select id="slp-draft">{options}</select></label></form>'
+        f'<select id="slp-draft">{options}</select></label>'
+        '<span>or open <a href="book/">your own PDF of the chapter</a>, with the cell of each'
+        " equation beside it</span></form>"
     )
 
 

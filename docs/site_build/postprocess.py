@@ -212,7 +212,7 @@ def _names(content: str) -> str:
         below = re.sub(r'<p class="slp-explained".*?</p>', "", below, flags=re.DOTALL)
         first = re.search(r"<p>(.*?(?:[.:](?=\s)|(?=</p>)))", below, flags=re.DOTALL)
         words = re.sub(r"<[^>]+>", "", first[1]) if first else ""
-        words = words[:44].rpartition(" ")[0] if len(words) > 44 else words
+        words = words[:40].rpartition(" ")[0] if len(words) > 40 else words
         found.append(f"{heading}<p>{words}</p>")
     return "".join(found)
 

@@ -92,7 +92,7 @@ def read_midi_tabs(
     path: str | Path,
     tracks: Collection[int] = (),
     channels: Collection[int] = (),
-    steps_per_quarter: int | None = None,
+    quantize: int | None = None,
 ) -> tuple[list[Tab], list[ReadProblem]]:
     """Read a MIDI file: a tab for each track that states a tuning, or all notes without strings.
 
@@ -100,8 +100,8 @@ def read_midi_tabs(
         path: the file.
         tracks: which tracks to read, from 1; all if empty.
         channels: which channels to read, 1 to 16; all but the drums' 10 if empty.
-        steps_per_quarter: the unit of time, to which notes are moved; if None, the coarsest that
-            holds them as they are, up to 24, or else 12.
+        quantize: steps to a quarter note, to which notes are moved; if None, the fewest that hold
+            them as they are, up to 24, or else 12.
 
     Returns:
         The tabs; and what of the file is not in them, such as pitch bends and moved notes.
@@ -125,7 +125,7 @@ def read_midi_tabs(
         messages.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
     used_channels = {note.channel for note in chosen}
     ticks = contents.ticks_per_quarter
-    unit, chosen = _choose_steps_per_quarter(chosen, contents, steps_per_quarter)
+    unit, chosen = _choose_steps_per_quarter(chosen, contents, quantize)
     if moved := sum(note.start * unit % ticks > 0 for note in chosen):
         messages.append(
             f"{moved} notes are moved to the nearest of {unit} steps to a quarter note; beats and "

@@ -16,8 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from slp_transformer._internal.bounds import WAITS
+
 WINDOWS_RETRIES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to rename
-_READER_SECONDS = 3.0  # how long a pipe is waited for that nobody reads from
 RANDOM_NAME = re.compile(r"\.[0-9a-f]{16}\.writing")
 ABANDONED_S = 60.0  # a file without a lock that is older is nobody's
 SWEPT: set[Path] = set()  # folders in which this process has looked for such files
@@ -184,7 +185,8 @@ def _open_stream(path: Path) -> BinaryIO:
     """
     if os.name == "nt" or not path.is_fifo():
         return path.open("ab")
-    deadline = time.monotonic() + _READER_SECONDS
+    seconds, says = WAITS["a pipe's reader"]
+    deadline = time.monotonic() + seconds
     while True:
         try:
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -194,7 +196,7 @@ def _open_stream(path: Path) -> BinaryIO:
             if error.errno != errno.ENXIO:
                 raise
             if time.monotonic() > deadline:
-                raise OSError(errno.ENXIO, "nobody reads from this pipe", str(path)) from None
+                raise OSError(errno.ENXIO, says, str(path)) from None
         time.sleep(0.02)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slp_transformer._internal.bounded_process import BoundedProcess, TookTooMuch
+from slp_transformer._internal.bounds import WAITS
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.extras import import_extra
 
@@ -87,7 +88,7 @@ class ChatTemplate:
         except ValueError as error:
             reason = str(error)
             if isinstance(error, TookTooMuch):
-                reason = f"it takes more than {MAX_SECONDS} seconds"
+                reason = WAITS["strangers' programs"].says.format(MAX_SECONDS)
                 if error.of_memory:  # as where it was refused to Python
                     reason = "it needs more memory or more depth than a template may take"
             raise ValueError(

@@ -97,7 +97,7 @@ def build_config(task: str, tables: Iterable[tuple[Tables, str]]) -> RunConfig[A
         if source not in PRESETS:
             resolve_paths(settings, Data.paths, Path(source).parent)
     content = json.dumps(settings, default=str).encode()
-    return validate_json(RunConfig[Data], content, "The configuration")  # type: ignore[valid-type]  # a class at run time
+    return validate_json(RunConfig[Data], content, "The configuration")
 
 
 @cache

@@ -15,6 +15,7 @@ from pkgutil import resolve_name
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from slp_transformer._internal.atomic_write import make_random_folder, remove_path
+from slp_transformer._internal.bounds import WAITS
 from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.docs_sections import see
@@ -30,7 +31,6 @@ MANIFEST_FILE, LORA_BASE_FILE = "checkpoint.json", "base.json"
 WEIGHTS_FILE, LORA_WEIGHTS_FILE = "model.safetensors", "lora.safetensors"
 EVALUATED_SUFFIX = "-evaluated"  # of a step that was saved before, its evaluation interrupted
 KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
-MAX_READ_SECONDS = 10.0  # how long a reader looks for a checkpoint that stays
 CHECKPOINT_NAME = re.compile(rf"step-\d{{8,}}({EVALUATED_SUFFIX})?")
 BOOK_CONFIG = "slp_transformer.config:TransformerConfig"
 MODELS = {  # that are loaded by name: the class, and that of its configuration
@@ -54,13 +54,14 @@ def with_retries_if_run_changes(read: Callable[P, T]) -> Callable[P, T]:
         read: takes the run's folder, or a checkpoint's own, as its first argument.
 
     Raises:
-        ValueError: by the function, also if the run still changes after `MAX_READ_SECONDS`.
+        ValueError: by the function, also if the run still changes after some seconds.
     """
 
     @functools.wraps(read)
     def read_until_unchanged(*args: P.args, **kwargs: P.kwargs) -> T:
         run = Path(str(args[0] if args else next(iter(kwargs.values()))))
-        deadline = time.monotonic() + MAX_READ_SECONDS
+        seconds, says = WAITS["a checkpoint that stays"]
+        deadline = time.monotonic() + seconds
         while True:
             before = list_checkpoint_names(run)
             try:
@@ -69,11 +70,7 @@ def with_retries_if_run_changes(read: Callable[P, T]) -> Callable[P, T]:
                 if list_checkpoint_names(run) == before:
                     raise
                 if time.monotonic() > deadline:
-                    raise ValueError(
-                        f"{run} could not be read in {MAX_READ_SECONDS:g} seconds, because a "
-                        "process that trains in it saves and deletes checkpoints all the time: "
-                        "try again, or let it keep more of them (--keep-last)."
-                    ) from error
+                    raise ValueError(says.format(run, seconds)) from error
 
     return read_until_unchanged
 

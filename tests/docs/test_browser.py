@@ -510,6 +510,7 @@ def test_what_the_short_path_leaves_out_is_folded_until_somebody_wants_it(browse
     with opened(browser, url, whole=False) as page:
         folds, label = page.locator("details.slp-more").count(), page.locator("#eq-score-unscaled")
         assert folds >= 4 and page.locator(shown).count() == 0 and not label.is_visible()
+        page.locator(".slp-rest summary").click()
         hours = page.locator(".slp-path").inner_text()
         assert re.match(r"Short path · \d+ min\s*All · \d+ min", hours)
         assert "The short path goes on with 2 · " in hours
@@ -763,6 +764,36 @@ def test_without_javascript_a_live_page_says_so(name, browser, address):
     with opened(browser, f"{address}{name}", java_script_enabled=False, whole=False) as page:
         said = page.locator("noscript strong").first
         assert said.is_visible() and "needs JavaScript" in said.inner_text()
+
+
+@pytest.mark.parametrize("name", ["model/", "write/", "break-it/", "hear/", "fingering/"])
+def test_live_pages_have_one_layout_and_begin_on_the_first_screen(name, browser, address):
+    with opened(browser, f"{address}{name}", whole=False) as page:
+        assert round(page.locator("article h1").bounding_box()["x"]) == 86
+    what = {"hear/": "#slp-hear-play", "write/": "#w-many"}.get(name)
+    for size in (PHONE, DESK) if what else ():
+        with opened(browser, f"{address}{name}", size, whole=False) as page:
+            box = page.locator(what).bounding_box()
+            assert box["y"] + box["height"] <= size["height"]
+
+
+@pytest.mark.parametrize("stem", ["01_attention", "06_decoding", "13_pitch_to_tab"])
+def test_the_first_screen_of_a_chapter_has_its_first_sentence(stem, browser, address):
+    with opened(browser, f"{address}chapters/{stem}/", {"width": 1440, "height": 900}) as page:
+        box = page.locator("article .slp-chapter h2 ~ p").first.bounding_box()
+        assert box["y"] + 20 <= 900
+
+
+STOPS = """() => { const article = document.querySelector("article");
+    return [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex]")]
+        .filter((e) => e.tabIndex >= 0 && e.checkVisibility({ visibilityProperty: true }) &&
+            e.compareDocumentPosition(article) & Node.DOCUMENT_POSITION_FOLLOWING).length }"""
+
+
+@pytest.mark.parametrize("stem", ["01_attention", "03_one_matrix", "06_decoding"])
+def test_a_keyboard_is_soon_at_the_article(stem, browser, address):
+    with opened(browser, f"{address}chapters/{stem}/", {"width": 1440, "height": 900}) as page:
+        assert page.evaluate(STOPS) < 40
 
 
 UNNAMED = """() => [...document.querySelectorAll("nav, aside, section[aria-label], [role=region]")]

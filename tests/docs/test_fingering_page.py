@@ -142,7 +142,7 @@ def test_a_midi_file_is_read_as_the_package_reads_it(shared, tmp_path, unit):
     for content, theirs in zip(contents, found, strict=True):
         path = tmp_path / "piece.mid"
         path.write_bytes(content)
-        tabs, _ = read_midi_tabs(path, channels=range(1, 17), steps_per_quarter=unit or None)
+        tabs, _ = read_midi_tabs(path, channels=range(1, 17), quantize=unit or None)
         both = [in_quarters(tab) for tab in tabs]
         own = theirs["unit"]
         bars = [(Fraction(bar["steps"], own), bar["tempo"]) for bar in theirs["bars"]]
@@ -649,7 +649,7 @@ def test_any_note_of_the_score_can_be_clicked_and_axe_finds_nothing(page):
 
 def test_without_javascript_the_example_stands_there(browser):
     with without_scripts(browser, answer()) as page:
-        assert "tuning:" in page.inner_text("#f-still")
+        assert "tuning:" in page.inner_text("#slp-hear-still")
         assert not page.locator("#f-ask").is_visible()
 
 
@@ -662,7 +662,7 @@ def test_the_example_is_text_until_the_reader_does_anything(browser, deed):
         page.goto(ADDRESS)
         page.wait_for_function("performance.getEntriesByType('paint').length")
         stage = page.locator("#slp-hear-stage")
-        before, text = stage.bounding_box(), page.locator("#f-still").bounding_box()
+        before, text = stage.bounding_box(), page.locator("#slp-hear-still").bounding_box()
         assert text["y"] + text["height"] < 844 and "alphaTab.min.js" not in asked
         if deed == "drop":
             page.evaluate("document.body.dispatchEvent(new DragEvent('dragenter'))")
@@ -670,7 +670,7 @@ def test_the_example_is_text_until_the_reader_does_anything(browser, deed):
             page.wait_for_function("document.getElementById('f-name').textContent[0] === 'm'")
         else:
             page.keyboard.press(deed) if deed == "Tab" else page.mouse.move(7, 11)
-        page.wait_for_selector("#f-still", state="detached")
+        page.wait_for_selector("#slp-hear-still", state="detached")
         assert stage.bounding_box()["y"] == before["y"] and stage.locator("svg").count()
 
 
@@ -694,7 +694,7 @@ def test_the_score_has_most_of_the_screen_below_its_top(size, browser):
         context.route("**/*", answer())
         page.goto(ADDRESS)
         page.mouse.move(7, 11)
-        page.wait_for_selector("#f-still", state="detached")
+        page.wait_for_selector("#slp-hear-still", state="detached")
         stage = "document.getElementById('slp-hear-stage').getBoundingClientRect()"
         panel = "document.getElementById('f-ask').getBoundingClientRect().top"
         page.evaluate(f"scrollBy(0, {stage}.top - 150)")

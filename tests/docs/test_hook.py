@@ -150,6 +150,18 @@ def test_what_ran_or_is_shown_runs_a_chapter_again_and_nothing_else(project):
         assert cache.load(small) == outputs
 
 
+def test_where_no_letter_has_changed_nothing_is_parsed(project, monkeypatch):
+    cell = "from slp_transformer.recorded import idle\n\nidle()\n"
+    (project / "slp_transformer" / "recorded.py").write_text(RECORDED, encoding="utf-8")
+    small, cache = chapter(project, f"# %%\n{cell}"), execution.Cache(project / "kept")
+    cache.store(small, [[]], {"slp_transformer/recorded.py": ["idle"]})
+    path = project / "slp_transformer" / "recorded.py"
+    path.write_text(RECORDED + "# a remark\n", encoding="utf-8")
+    assert execution.Cache(project / "kept").load(small) == [[]]  # which it now knows to the letter
+    monkeypatch.delattr(execution, "key_of")
+    assert execution.Cache(project / "kept").load(small) == [[]]
+
+
 def test_data_next_to_an_imported_module_runs_its_importers_again(project):
     data, inner = project / "slp_transformer" / "words.txt", project / "slp_transformer" / "inner"
     data.write_text("one", encoding="utf-8")

@@ -136,7 +136,7 @@ def test_pages_for_teachers_and_contributors_name_what_there_is():
                 assert callable(getattr(__import__("slp_transformer.check").check, name)), name
 
 
-def test_recorded_runs_are_one_page_and_their_names_lead_there(tmp_path, monkeypatch):
+def test_recorded_runs_have_a_page_each_and_their_names_lead_there(tmp_path, monkeypatch):
     results = tmp_path / "benchmarks/results"
     (results / "speed").mkdir(parents=True)
     (tmp_path / "docs").mkdir()
@@ -144,16 +144,18 @@ def test_recorded_runs_are_one_page_and_their_names_lead_there(tmp_path, monkeyp
     index = "# All\n\n| `speed` | how fast |\n| `size` | no page has it |\n"
     (results / "README.md").write_text(index, "utf-8")
     (results / "speed/README.md").write_text("# Fast\n\n```\n# run\n```\n### Again\n", "utf-8")
-    head = "| folder | what | |---|---| | [`speed`](#speed) | how fast |"
-    assert " ".join(pages.measurements(tmp_path).split()) == (
-        f"{head} ## Fast {{#speed}} ``` # run ``` ### Again"
-    )
     monkeypatch.setattr(pages.site, "root", tmp_path, raising=False)
+    head = "| folder | what | |---|---| | [`speed`](measurements/speed.md) | how fast |"
+    assert " ".join(pages.measurements().split()) == head
+    made = pages.measurement_page("speed")
+    assert "exclude: true" in made and "\n# Fast\n" in made and "# run\n```\n## Again" in made
+    assert "[recorded runs](../measurements.md): `benchmarks/results/speed`" in made
     here = SimpleNamespace(url="chapters/one/")
     body = "<code>benchmarks/results/speed</code> <code>benchmarks/results/gone</code>"
     linked = pages.with_measurements(body, here)
     assert linked.count("<a ") == 1
-    assert linked.startswith('<a href="../../measurements/#speed"><code>')
+    assert linked.startswith('<a href="../../measurements/speed/"><code>')
+    assert "<a " not in pages.with_measurements(body, SimpleNamespace(url="measurements/speed/"))
 
 
 def test_a_fold_whose_equations_one_draft_alone_has_is_marked_as_that_drafts():

@@ -154,6 +154,23 @@ def test_the_navigation_names_packages_and_no_internals(site):
     assert len(named) < 40
 
 
+def test_each_place_that_the_book_page_leads_to_exists(site, pages):
+    rows = json.loads((site / "equations.json").read_text("utf-8"))
+    found = json.loads((site / "figures.json").read_text("utf-8"))
+    for kind, drafts in found.items():
+        assert all(drafts.values()), kind  # each draft has some
+    shown = [
+        each["at"] for d in found.values() for one in d.values() for s in one.values() for each in s
+    ]
+    places = [*shown, *(place for row in rows for place in row["chapters"])]
+    missing = []
+    for place in places:
+        path, anchor = target(site, "index.html", place)
+        if anchor not in pages[path].ids:
+            missing.append(place)
+    assert len(places) > 100 and missing == []
+
+
 def test_links_and_anchors_resolve(site, pages):
     broken = []
     for name, page in pages.items():

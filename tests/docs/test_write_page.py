@@ -79,6 +79,7 @@ AFRESH = """() => {
 
 @pytest.fixture
 def page(opened):
+    opened.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
     opened.evaluate(AFRESH)
     opened.wait_for_function(
         """() => document.getElementById("w-text").value &&

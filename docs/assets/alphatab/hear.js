@@ -97,6 +97,7 @@
     api.scoreLoaded.on((score) => {
       find("title").textContent = score.title;
     });
+    api.postRenderFinished.on(() => find("still")?.remove());
     api.renderFinished.on(() => {
       page.dataset.drawn = "yes";
       find("print").disabled = play.disabled = false;
@@ -146,7 +147,6 @@
     find("metronome").addEventListener("change", (event) => {
       api.metronomeVolume = event.target.checked ? 1 : 0;
     });
-    choices.forEach((button, i) => button.addEventListener("click", () => choose(i)));
     page.hidden = false;
   };
 
@@ -186,11 +186,12 @@
     });
   });
 
-  /* In a chapter the stage comes to the tab that is to be heard. */
-  for (const button of document.querySelectorAll(".slp-hear-this button")) {
-    button.parentElement.hidden = false;
+  /* In a chapter the stage comes to the tab that is to be heard; on the home page it has its place. */
+  for (const button of document.querySelectorAll("button[data-tex]")) {
+    const offer = button.closest(".slp-hear-this");
+    offer.hidden = false;
     button.addEventListener("click", () => {
-      button.parentElement.after(page);
+      if (offer !== button) offer.after(page);
       page.hidden = false;
       page.show(button.dataset.tex);
     });
@@ -216,8 +217,18 @@
           `${MAX_FILE_BYTES.text / 2 ** 20} MB; ` +
           "“Finger a piece” takes other files.";
   };
+  /* alphaTab lays a score out for half a second, so until the reader does anything the first piece
+     stands there as text. */
   if (pieces.length) {
-    choose(0);
+    let isAwake = false;
+    const wake = () => {
+      if (isAwake) return;
+      isAwake = true;
+      if (page.dataset.drawn === undefined) choose(0).catch(() => {}); // which "Play" tries again
+    };
+    for (const deed of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart", "scroll"])
+      addEventListener(deed, wake, { passive: true, once: true });
+    choices.forEach((button, i) => button.addEventListener("click", () => choose(i)));
     for (const name of ["dragover", "drop"])
       document.addEventListener(name, (event) => event.preventDefault());
     document.addEventListener("drop", (event) => {

@@ -682,7 +682,6 @@ async function start() {
   current.id = "f-current";
   document.getElementById("slp-hear-stage").append(current, marks);
   api.postRenderFinished.on(() => {
-    find("still")?.remove();
     drawMarks();
     stage.dataset.shown = String(Number(stage.dataset.shown ?? 0) + 1);
   });

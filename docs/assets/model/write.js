@@ -65,6 +65,9 @@ function drawNext() {
       : one.value === one.dataset.greedy
         ? "0: the best"
         : one.value;
+  find("chosen").textContent = [...sliders.filter((one) => !isOff(one)), find("seed")]
+    .map((one) => `${one.id.slice(2).replaceAll("_", "-")} ${one.value}`)
+    .join(", ");
   if (!seen) return;
   const u = filterLogits(seen.u, options(), seen.ids);
   const y = softmax(new Tensor([1, u.length], u)).data,
@@ -478,7 +481,7 @@ async function follow() {
 function listen() {
   for (const radio of stage.querySelectorAll("[name=w-model]"))
     radio.addEventListener("change", () => choose(radio.value));
-  for (const one of sliders) one.addEventListener("input", drawNext);
+  for (const one of [...sliders, find("seed")]) one.addEventListener("input", drawNext);
   find("text").addEventListener("input", typed);
   find("one").addEventListener("click", () => write(1));
   find("many").addEventListener("click", async () => {

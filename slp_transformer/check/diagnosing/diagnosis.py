@@ -29,6 +29,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from slp_transformer._internal.bounds import WAITS
 from slp_transformer._internal.equations import load_equations
 from slp_transformer.check.diagnosing.calling import (
     UnsupportedCall,
@@ -69,7 +70,7 @@ Formula = Callable[..., Any]  # makes a mistake, given arguments by name
 # answers, and the arguments that it changed in place.
 Run = Callable[[Sequence[int], str], tuple[list[Any], set[str]]]
 SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
-DEFAULT_TIMEOUT_S = 5.0
+DEFAULT_TIMEOUT_S = WAITS["a student's function"].seconds
 REPEATS = 8  # calls with the same inputs, to see if a submission is random
 NOT_ALONE = {"right", "solve"}
 GIVEN_TO_FORMULAS = {*NOT_ALONE, "mistakes"}
@@ -399,7 +400,7 @@ class Check:
 
     def _timeout_verdict(self, found: TimedOut, case: Case, seconds: float) -> Verdict:
         where = f" It was at {found.source_line}." if found.source_line else ""
-        text = f"It did not come back within {seconds:g} seconds.{where}"
+        text = WAITS["a student's function"].says.format(seconds) + where
         return Verdict(False, text, (format_inputs(case),))
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from slp_transformer._internal.bounds import AWAY, WAITS
 from slp_transformer.check.diagnosing.calling import UnsupportedCall
 from slp_transformer.check.diagnosing.diagnosis import CHECKS, DEFAULT_TIMEOUT_S, AttemptEnded
 from slp_transformer.check.diagnosing.timed_run import TimedOut
@@ -37,7 +38,8 @@ from slp_transformer.check.student_file import (
 )
 from slp_transformer.check.verdict import Verdict
 
-DEFINE_S, LIMIT_S = 20, 120  # for definitions; for a whole file
+DEFINE_S = WAITS["a student's definitions"].seconds
+LIMIT_S = int(WAITS["a student's file"].seconds)
 MAX_LINE_BYTES = 1 << 20
 HOMES = ("HOME", "TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR")
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT")
@@ -119,7 +121,7 @@ class StudentProcess:
         try:
             line = self._lines.get(timeout=max(seconds, 0.01))
         except queue.Empty:
-            raise AttemptEnded(f"It did not come back while {doing}.") from None
+            raise AttemptEnded(AWAY.format(doing)) from None
         if not line:
             try:
                 code = self._process.wait(5)

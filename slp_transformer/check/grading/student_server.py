@@ -20,8 +20,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
+from slp_transformer._internal.bounds import WAITS
+
 MAX_MESSAGE = 1 << 16
-START_S = 60  # seconds to load PyTorch
+START_S = WAITS["a student's process to start"].seconds
 
 
 class ForkedProcess:
