@@ -35,7 +35,7 @@ class ExportOptions(Options):
     adapter: bool = False
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     checkpoint: Literal["best", "last"] = "best"
-    opened: SavedRun = field(init=False)  # no flag: by `check`
+    opened: SavedRun = field(init=False, repr=False)  # no flag: by `check`
 
     def check(self) -> None:
         """Open the run; refuse a folder without one, and one whose model is published already.

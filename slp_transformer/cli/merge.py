@@ -32,7 +32,7 @@ class MergeOptions(Options):
     run: Positional[Path]
     out_dir: Path
     checkpoint: Literal["best", "last"] = "best"
-    opened: SavedRun = field(init=False)  # no flag: by `check`
+    opened: SavedRun = field(init=False, repr=False)  # no flag: by `check`
 
     def check(self) -> None:
         """Open the run; refuse a folder without one, or without LoRA.

@@ -72,7 +72,7 @@ def prepare_corpus(
     vocab_size: int | None = None,
     val_split: float = 0.1,
     output_dir: str | Path | None = None,
-    tokenizer: TextTokenizer | None = None,
+    tokenizer: Any = None,
     text_field: str = TEXT_FIELD,
 ) -> Dataset:
     """Read text, learn its vocabulary, and split its tokens into those learned and those held out.
@@ -170,7 +170,7 @@ def temporary_working_dir(output_dir: Path | None) -> Iterator[Path]:
 
 def iter_encoded_ids(
     paths: Iterable[Path],
-    tokenizer: TextTokenizer,
+    tokenizer: Any,
     on_progress: OnProgress,
     documents: list[Document],
     text_field: str,
