@@ -132,7 +132,7 @@ def test_a_place_where_nothing_can_be_made_is_named_as_it_was_given(monkeypatch,
     def refuse(parent):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(parent / ".random"))
 
-    monkeypatch.setattr("slp_transformer.modern.pretrained.make_random_folder", refuse)
+    monkeypatch.setattr("slp_transformer.modern.pretrained.make_locked_folder", refuse)
     said = refused(capsys, "export", "mine", "exported")
     assert said.endswith("exported could not be read or written: Permission denied.")
 
