@@ -6,7 +6,7 @@
 # Build a Transformer block from its parts, and follow one token through it, from x to h.
 #
 # You will be able to write the feedforward layer, layer norm and the six steps of a block, and say what each
-# step adds to a token's row. Read first: [Attention](01_attention.py). About 70 minutes.
+# step adds to a token's row, and why it is added. Read first: [Attention](01_attention.py). About 70 minutes.
 
 # %% [markdown]
 # ## The feedforward layer
@@ -600,15 +600,14 @@ plotting.lines(curves, x="blocks below", y="log₁₀ of the gradient")
 # post-norm 0.7 to 14% is left at the first block, and with nothing added less than a hundred-thousandth
 # (`benchmarks/results/reasons`): attention has averaged the rows until all are alike.
 #
-# Does it matter in training? Here are 24 blocks on the eight sentences of [chapter 5](05_language_model.py). Pre-norm
-# learns. Post-norm, and blocks that add nothing, stay at 2.62 nats per word, the loss of a model that knows how
-# frequent each word is and no more.
+# Trained on the eight sentences of [chapter 5](05_language_model.py), 24 blocks of pre-norm learn. Those of post-norm,
+# and those that add nothing, stay at 2.62 nats per word, the loss of a model that knows only how frequent each word is.
 #
-# But with weights that begin as small as GPT-2's, what a sublayer adds is small beside the
-# stream; a norm after it finds rows that are almost normalized already, and changes little. Then post-norm learns
-# here, too. (So it can with a rate that warms up, Xiong et al. 2020.) Pre-norm asks for less care.
+# But with weights that begin as small as GPT-2's, what a sublayer adds is small beside the stream; a norm after it
+# finds rows that are almost normalized already. Then post-norm learns here, too. (So it can with a rate that warms up,
+# Xiong et al. 2020.) Pre-norm asks for less care.
 
-# %% alt="Loss over 200 steps, four curves. Pre-norm falls to near 0.3, post-norm with a small start to near 0.4. Post-norm and nothing added fall from above 3 to 2.62 in the first steps and stay there." caption="Loss of 24 blocks on eight sentences, the median of three seeds" figure="deep-stacks"
+# %% alt="Loss over 200 steps, four curves. Pre-norm falls to near 0.3, post-norm with a small start to near 0.4. Post-norm and nothing added fall from 2.8 to 2.62 in the first steps and stay there." caption="Loss of 24 blocks on eight sentences, the median of three seeds" figure="deep-stacks"
 import json
 from pathlib import Path
 
@@ -759,8 +758,8 @@ plotting.show_source(TransformerStack.forward, only=["for", "return"])
 # - Each reads a normalized copy of the residual stream and adds its output to it. Nothing is overwritten.
 # - Layer norm gives a row mean 0 and standard deviation 1 (dividing by d); γ and β then scale and
 #   shift each feature.
-# - Pre-norm normalizes before each sublayer and needs one more norm at the top; post-norm normalizes
-#   after each addition *(whole chapter)*.
+# - What is added lets the gradient pass around each sublayer, and a norm before the sublayer is not in its way.
+#   Pre-norm needs one more norm at the top *(whole chapter)*.
 # - Recorded activations show what each sublayer added, and how large it is *(whole chapter)*.
 
 # %% [markdown]

@@ -29,8 +29,8 @@ print("ids:", ids.tolist())
 # %% [markdown]
 # Tokens need not be words. Characters need few ids, but make long texts; words make short ones, but each form of
 # each word needs an id, and a new word has none. So most models use pieces of words: frequent words whole, others
-# in parts, in vocabularies of tens of thousands or more. One sentence in all three, with pieces learned
-# from itself and five more words (`Ġ` is a space):
+# in parts, in vocabularies of tens of thousands or more. Here the pieces are learned from one sentence and five more
+# words (`Ġ` is a space):
 
 # %%
 from slp_transformer.data import train_tokenizer

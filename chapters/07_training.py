@@ -664,8 +664,7 @@ plotting.lines(curves, **axes)
 # %% [markdown]
 # Each model has a lower loss than the one before, with each of three seeds (`benchmarks/results/chapter_seeds`).
 # One head passes on a single mixture of the characters so far; four heads pass on four. The three blocks bring the
-# residual stream, the norms and the feedforward layers, and six times as many parameters; the last model is wider
-# and reads longer windows. Where two things changed at once, these runs cannot say which of them helped.
+# residual stream, the norms and the feedforward layers, and six times as many parameters. Where two things changed at once, these runs cannot say which of them helped.
 
 # %% [markdown]
 # ## What dropout is for

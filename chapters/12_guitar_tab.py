@@ -147,8 +147,8 @@ for record in records:
 assert records[-1].val_loss < unigram / 2
 
 # %% [markdown]
-# Each step trains on eight random windows. Every 50 steps we measure the loss on the held-out pieces, the
-# validation loss. The training loss is the mean since the last measurement.
+# Every 50 steps we measure the loss on the held-out pieces, the validation loss. The training loss is the mean since
+# the last measurement.
 
 # %%
 gap = records[-1].val_loss - records[-1].train_loss

@@ -185,13 +185,12 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
             found, _ = read_tab_source(options.source)
             stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
         values = evaluation.compute_window_metrics(run, stream)
-        rows = evaluation.format_metric_rows(values)
         val = tabs.split_stream_into_pieces(stream, run.tokenizer.bos_id)
         train = tabs.load_training_pieces(run)
         values["bits_per_note"] = tabs.compute_bits_per_note(run, val, train)
-        rows |= {f"bits per note, {n}": f"{b:.3f}" for n, b in values["bits_per_note"].items()}
+        table = evaluation.format_table(evaluation.format_rows(values))
         if options.samples is None:
-            return Report(values, evaluation.format_table(rows))
+            return Report(values, table)
         session = self.session(run, GenerateTabs(ending="any"))
         free = TabSession(run.tokenizer, TUNINGS["standard"], constrained=False)
         groups = {
@@ -199,6 +198,6 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
             "unconstrained": evaluation.generate_samples(free, run, options),
         }
         statistics = tabs.compute_statistics(run.tokenizer, val, train, groups)
-        text = f"{evaluation.format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
+        text = f"{table}\n\n{tabs.format_statistics(statistics)}"
         report = Report(values | {"statistics": statistics}, text)
         return evaluation.add_samples_to_report(report, run, session, groups["model"], options.seed)

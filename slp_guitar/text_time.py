@@ -52,6 +52,14 @@ METERS_OF_BEATS: dict[int, tuple[tuple[int, int], ...]] = {
 """The meters that a number of beats may be of, the likeliest first."""
 
 
+ESTIMATED = "not drawn in time: the rhythm is estimated, beat by beat, from where the notes stand"
+MOVED = (
+    "not drawn in time, and too much to estimate: notes are moved to the nearest step, and the bar "
+    "is filled"
+)
+OF_OTHER_LENGTH = "of another length than the meter, as what is marked there says"
+
+
 class FoundTime(NamedTuple):
     """A tab in time.
 
@@ -175,21 +183,9 @@ def infer_timing(tab: Tab) -> FoundTime:
         if bar.steps * signature[1] != 4 * signature[0] * unit and 1 < place < len(bars)
     ]
     numbers = [place + 1 for place in unfit]
-    remarks = []
-    if estimated := [number for number in numbers if number not in moved]:
-        remarks.append(
-            f"{_list_bars(estimated)} not drawn in time: the rhythm is estimated, beat by beat, "
-            "from where the notes stand"
-        )
-    if moved:
-        remarks.append(
-            f"{_list_bars(moved)} not drawn in time, and too much to estimate: notes are moved to "
-            "the nearest step, and the bar is filled"
-        )
-    if odd:
-        remarks.append(
-            f"{_list_bars(odd)} of another length than the meter, as what is marked there says"
-        )
+    estimated = [number for number in numbers if number not in moved]
+    kinds = (estimated, ESTIMATED), (moved, MOVED), (odd, OF_OTHER_LENGTH)
+    remarks = (f"{_list_bars(some)} {what}" for some, what in kinds if some)
     return FoundTime(timed, description, tuple(numbers), tuple(remarks))
 
 

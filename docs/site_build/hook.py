@@ -384,10 +384,14 @@ def on_post_page(output, page, config):
             page_js += f'<link rel="stylesheet" href="{folder}{name}.css">'
             page_js += f'<script src="{folder}{name}.js" type="module"></script>'
     output = output.replace("</head>", f"{page_js}</head>", 1)
-    # Equations and exercises in the contents are clicked; keys reach them in the text, no sooner.
-    output = re.sub(
-        r'<a (href="#(?:eq|exercise)-[^"]*" class="md-nav__link")', r'<a tabindex="-1" \1', output
-    )
+    if chapter_of(page):
+        # What stands below a section in the contents is clicked; keys reach it in the text.
+        sections = {f"#{one.id}" for title in page.toc.items for one in title.children}
+        output = re.sub(
+            r'<a (?=href="(#[^"]+)" class="md-nav__link")',
+            lambda found: found[0] if found[1] in sections else f'{found[0]}tabindex="-1" ',
+            output,
+        )
     return postprocess.without_blank_lines(output)
 
 

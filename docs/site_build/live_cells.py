@@ -196,8 +196,8 @@ def called_above(
 # The line that checks a function; it shows the verdict, and what the function does in a model.
 FOLLOWED = re.compile(r"^check\.(\w+)\((.*?)(, one_row=True)?\)\s*\Z", re.MULTILINE)
 FOLLOW = r"""display(check.\1(\2\3))
-from slp_transformer.check.own import follow
-follow("\1", \2)"""
+from slp_transformer.check.own.wrong_part import follow
+print(follow("\1", \2))"""
 VERDICT = 'class="slp-verdict"'
 NOT_CHECKED = "Nothing was checked: its last line is to be {}"
 

@@ -39,6 +39,7 @@ from math import gcd, inf
 from pathlib import Path
 from statistics import median
 
+from slp_guitar import tab_header
 from slp_guitar.ascii.bars import BarRows, split_system_into_bars
 from slp_guitar.ascii.beats import BeatMark, find_beats, find_text_around, with_beat_onsets
 from slp_guitar.ascii.frets import read_bars
@@ -58,15 +59,6 @@ from slp_guitar.formats.safe_read import decode_text, read_bytes
 from slp_guitar.fretboard import STANDARD, Note, Tuning
 from slp_guitar.playing_signs import parse_playing_sign
 from slp_guitar.tab import KEYS, MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
-from slp_guitar.tab_header import (
-    describe_unread_statement,
-    find_style,
-    find_title,
-    is_style_line,
-    parse_tempo,
-    parse_time_signature,
-    parse_track,
-)
 from slp_transformer.data.text_files import list_files
 
 TEXT_SUFFIXES = (".txt", ".tab")
@@ -157,14 +149,14 @@ def parse_ascii_tabs(
     """
     written = re.split(r"\r\n|\r|\n", text)
     # What a style is called says nothing else, so that Drop D or a row of dashes may be one.
-    lines = tidy_lines(["" if is_style_line(line) else line for line in written])
+    lines = tidy_lines(["" if tab_header.is_style_line(line) else line for line in written])
     prose = ["" if is_string_line(line) else line for line in lines]
     tunings = find_other_tunings(prose)
     systems, problems = find_all_systems(lines, source, tunings)
     problems += [
         ReadProblem(source, number, unread)
         for number, line in enumerate(prose, start=1)
-        if (unread := describe_unread_statement(line))
+        if (unread := tab_header.describe_unread_statement(line))
     ]
     repeats = [i for i, line in enumerate(prose) if is_repeat_statement(line)]
     page = _Page(source, written, lines, prose, systems, problems, repeats)
@@ -215,7 +207,7 @@ class _Page:
     @property
     def title(self) -> str:
         """The title above all systems."""
-        return find_title(self.prose[: self.head.stop])
+        return tab_header.find_title(self.prose[: self.head.stop])
 
     def read_part(self, part: TabPart) -> Tab | None:
         """Return the tab of one guitar, in standard tuning; None if it has no notes."""
@@ -235,18 +227,16 @@ class _Page:
             message = "two numbers before all others are read as notes, not as a time signature"
             number = part.systems[0].first_line_number
             self.problems.append(ReadProblem(self.source, number, message))
-        title, style = find_title(above) or self.title, find_style(written)
-        track = next(filter(None, map(parse_track, above)), part.name)
-        style = style or find_style(self.written[: self.head.stop])
+        title, style = tab_header.find_title(above) or self.title, tab_header.find_style(written)
+        track = next(filter(None, map(tab_header.parse_track, above)), part.name)
+        style = style or tab_header.find_style(self.written[: self.head.stop])
         tab = Tab(title, STANDARD, tuple(bars), self.source, unit, style, track)
         if columns_per_step:
             return tab
         stated = above + self.prose[: self.head.stop]
-        return replace(
-            tab,
-            stated_time_signature=next(filter(None, map(parse_time_signature, stated)), None),
-            stated_tempo_bpm=next(filter(None, map(parse_tempo, stated)), None),
-        )
+        meter = next(filter(None, map(tab_header.parse_time_signature, stated)), None)
+        tempo = next(filter(None, map(tab_header.parse_tempo, stated)), None)
+        return replace(tab, stated_time_signature=meter, stated_tempo_bpm=tempo)
 
     def read_bars(self, part: TabPart, columns_per_step: int) -> list[Bar]:
         """Return the bars of one guitar.
@@ -326,12 +316,12 @@ def parse_time_line(line: str) -> tuple[int, int | None] | None:
 def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
     """Return a bar with what the lines above it state."""
     for line in lines:
-        if meter := parse_time_signature(line):
+        if meter := tab_header.parse_time_signature(line):
             bar = replace(bar, time_signature=meter)
         if found := _LATER_TEMPO_PATTERN.fullmatch(line):
             change = int(found["step"]), int(found["tempo"])
             bar = replace(bar, tempo_changes=(*bar.tempo_changes, change))
-        elif tempo := parse_tempo(line):
+        elif tempo := tab_header.parse_tempo(line):
             bar = replace(bar, tempo_bpm=tempo)
         elif line.startswith("key: ") and line[5:].strip() in KEYS:
             bar = replace(bar, key=line[5:].strip())

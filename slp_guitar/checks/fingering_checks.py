@@ -51,13 +51,12 @@ def _grip_cases() -> list[Inputs]:
     "open strings counted: Open strings count as fret 0; no finger is needed there.",
     lambda grip, span, solve: solve([(string, fret + 1) for string, fret in grip], span),
     "span − 1: Frets exactly `span` apart can still be held.",
-    "span not looked at: `span` is ignored: the frets may be at most that far apart.",
-    lambda grip, solve: solve(grip, math.inf),
+    "span not looked at [span doubled]: `span` is ignored: the frets may be at most that far "
+    "apart.",
     "span of 4: `span` is not used: 4 is one hand's; compare with `span`.",
     lambda grip, solve: solve(grip, 4),
-    "highest fret: The highest fret is compared with `span`; compare the difference of the "
-    "highest and the lowest pressed fret.",
-    lambda grip, span, solve: solve(grip, math.inf) and max(fret for _, fret in grip) <= span,
+    "highest fret [no − min(frets)]: The highest fret is compared with `span`; compare the "
+    "difference of the highest and the lowest pressed fret.",
     "four fingers: More than four notes may be held: one finger can press several strings.",
     lambda grip, right: right and sum((fret > 0 for _, fret in grip)) <= 4,
     "string and fret: Each place is `(string, fret)`, not `(fret, string)`.",
@@ -147,8 +146,7 @@ def _step_cases() -> list[Inputs]:
     "from the cheapest place: The hand always comes from the cheapest position so far; a more "
     "expensive one may be closer.",
     lambda v, e, m: (v[:, None] + m)[v.argmin()] + e,
-    "v of the wrong place: v[p] is added after the minimum; add v[q] before it.",
-    lambda v, e, m: v + m.amin(0) + e,
+    "v of the wrong place [v and m swapped]: v[p] is added after the minimum; add v[q] before it.",
     "sum [sum for amin]: All costs are added up; take the minimum.",
     "grip before: e[q] is added before the minimum; add e[p], the cost of the new grip, after it.",
     lambda v, e, m: ((v + e)[:, None] + m).amin(0),
@@ -188,8 +186,8 @@ def _back_cases() -> list[Inputs]:
 @check(
     "the cheapest path, read off",
     _back_cases,
-    "not followed: Every row is read at `last`; read it at the position found just before.",
-    lambda came, last: [*came[:, last].tolist(), last],
+    "not followed [0 for 1]: Every row is read at `last`; read it at the position found just "
+    "before.",
     "smallest: The smallest entry of each row is sought; read the row at the position found "
     "before.",
     lambda came, last: [*came.argmin(1).tolist(), last],
@@ -223,8 +221,7 @@ def _turn_cases() -> list[Inputs]:
     "what the decoder reads",
     _turn_cases,
     "notes and places swapped: Each place comes before its note; it belongs after it.",
-    "one after the other: All notes come before all places; they should alternate.",
-    lambda notes, places: torch.cat([notes, places])[:-1],
+    "one after the other [0 for 1]: All notes come before all places; they should alternate.",
     "last place read: The last place is read as well; nothing has to be written after it.",
     lambda notes, places: torch.stack([notes, places], 1).flatten(),
     "two columns: These are pairs; return one row.",

@@ -27,8 +27,7 @@ def _pitch_cases() -> list[Inputs]:
     lambda string, fret, tuning, solve: solve(string, fret, tuning[::-1]),
     "string + 1: This uses the next string: string 1 is the last entry of `tuning`.",
     "fret not added [fret = 0]: The fret is not added: each fret raises the pitch by a semitone.",
-    "whole tones: A fret is counted as a whole tone; it is a semitone.",
-    lambda string, fret, tuning, solve: solve(string, 2 * fret, tuning),
+    "whole tones [fret doubled]: A fret is counted as a whole tone; it is a semitone.",
     "standard tuning: `tuning` is not used: this is always standard tuning.",
     lambda string, fret, solve: solve(string, fret, STANDARD_TUNING),
     "fourths: The strings are taken to be five semitones apart, from 64 down; use `tuning`.",
@@ -168,20 +167,19 @@ def _allowed_cases() -> list[Inputs]:
 @check(
     "masked sampling, `probs` after a mask",
     _allowed_cases,
-    "logits 0: Forbidden tokens have the logit 0, and exp(0) is 1; it should be −∞.",
-    lambda u, allowed: torch.softmax(u * allowed, -1),
+    "logits 0 [0 for −∞]: Forbidden tokens have the logit 0, and exp(0) is 1; it should be −∞.",
     "not renormalized: The probabilities do not sum to 1: mask before the softmax.",
     lambda u, allowed: torch.softmax(u, -1) * allowed,
     "−allowed: Allowed tokens are masked, and forbidden ones are kept.",
-    "most probable: The most probable token gets probability 1; the others keep a share.",
-    lambda u, right: (right == right.max()).to(u),
+    "most probable [then one-hot]: The most probable token gets probability 1; the others keep a "
+    "share.",
     "shorter: Forbidden tokens are removed; they keep their place, with probability 0.",
     lambda u, allowed: torch.softmax(u[allowed], -1),
     "−100: A finite difference is not enough: a forbidden token with a large logit still wins; "
     "use −∞.",
     lambda u, allowed: torch.softmax(u - 100.0 * ~allowed, -1),
-    "finite: A finite number is not enough: an allowed logit may be lower still; use −∞.",
-    lambda u, allowed: torch.softmax(u.masked_fill(~allowed, -100.0), -1),
+    "finite [-20 for −∞]: A finite number is not enough: an allowed logit may be lower still; use "
+    "−∞.",
     "finite (−1000): …",
     lambda u, allowed: torch.softmax(u.masked_fill(~allowed, -1e3), -1),
     "finite (−10⁴): …",
@@ -194,15 +192,14 @@ def _allowed_cases() -> list[Inputs]:
     lambda u, allowed: u * allowed / (u * allowed).sum(),
     "exp first: exp of a large logit is ∞: let `torch.softmax` subtract the maximum.",
     lambda u, allowed: (y := (u.float().exp() * allowed)) / y.sum(),
-    "0 times −∞: 0 · −∞ is NaN: use `masked_fill` or `torch.where`.",
-    lambda u, allowed: torch.softmax(u + ~allowed * -math.inf, -1),
+    "0 times −∞ [allowed = 0]: 0 · −∞ is NaN: use `masked_fill` or `torch.where`.",
     "added: `allowed` is added to the logits, and 0 leaves them as they are; use −∞.",
     lambda u, allowed: torch.softmax(u + allowed, -1),
     "renormalized too late: If forbidden tokens have nearly all the probability, the rest is "
     "rounded to 0: mask before the softmax.",
     lambda u, allowed: (y := (torch.softmax(u.float(), -1) * allowed)) / y.sum(),
-    "softmax twice: The softmax is taken twice: of the logits, and then of probabilities.",
-    lambda u, allowed: torch.softmax(torch.softmax(u, -1).masked_fill(~allowed, -math.inf), -1),
+    "softmax twice [softmax of u]: The softmax is taken twice: of the logits, and then of "
+    "probabilities.",
 )
 def only_allowed(u: Tensor, allowed: Tensor) -> Tensor:
     """Check `only_allowed(u, allowed)`: probabilities that are 0 where `allowed` is False."""

@@ -6,42 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from slp_guitar import fretboard
 from slp_guitar.ascii.writer import format_tab
 from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions, TabOptions
+from slp_guitar.fingering import fingering_pieces
 from slp_guitar.fingering.costs import read_weights
-from slp_guitar.fingering.fingering_pieces import (
-    CapoSuggestion,
-    DoubtfulMoment,
-    find_doubtful_moments,
-    find_fingerings,
-    suggest_capos,
-    summarize_fingering,
-)
+from slp_guitar.fingering.fingering_pieces import CapoSuggestion, DoubtfulMoment
 from slp_guitar.fingering.grips import UnplayableError
 from slp_guitar.fingering.playable_chords import EASY, FingeringOptions
 from slp_guitar.fingering.playable_pieces import PlayablePiece, piece_from_tab
+from slp_guitar.formats import registry
 from slp_guitar.formats.notation import count_cut_notes
-from slp_guitar.formats.registry import (
-    add_time_if_needed,
-    check_flag_has_effect,
-    check_writable_suffix,
-    find_format,
-    has_no_time,
-    read_any_tab_file,
-    write_tab,
-)
-from slp_guitar.fretboard import (
-    FRETS_OF_LONG_NECKS,
-    MAX_FRET,
-    NAMED_TUNINGS,
-    STANDARD,
-    Note,
-    Tuning,
-    describe_tuning,
-    find_nearest_tuning,
-    find_tuning_by_letters,
-)
+from slp_guitar.fretboard import MAX_FRET, STANDARD, Note, Tuning
 from slp_guitar.tab import Bar, Event, Tab, TabNote
 from slp_guitar.tab_header import parse_tuning
 from slp_guitar.text_time import infer_timing
@@ -84,7 +61,7 @@ def execute(options: TabOptions) -> None:
     if output is not None:
         check_output(output, options)
     elif options.one_channel:
-        check_writable_suffix("standard output", one_channel=True)
+        registry.check_writable_suffix("standard output", one_channel=True)
     tab, *others = read_and_select_tracks(options)
     if others:
         names = ", ".join(own.track or "one without a name" for own in others)
@@ -103,12 +80,8 @@ def execute(options: TabOptions) -> None:
         else:
             half_steps += new_capo
     if tab.is_fingered and not is_fingering_wanted(options):
-        if output is None:
-            print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
-        else:
-            write_tab(
-                add_time_or_refuse(tab, output, options), output, one_channel=options.one_channel
-            )
+        show_or_write(tab, output, options)
+        if output is not None:
             print_status(f"Written to {output}; its fingering is kept (--refinger finds another).")
         return
     piece = piece_from_tab(tab).transpose(half_steps)
@@ -120,12 +93,12 @@ def execute(options: TabOptions) -> None:
         if options.capo is not None or options.pin:
             flag = "--pin" if options.pin else "--capo"
             raise ValueError(f"--easiest-capo finds the capo, and {flag} is for a given one.")
-        suggestions = suggest_capos(piece, wanted)
+        suggestions = fingering_pieces.suggest_capos(piece, wanted)
         for number, own in enumerate(suggestions[:NUM_CAPOS], start=1):
             print_result(f"{number}. {format_capo(own, suggestions[0].cost, wanted.tuning)}")
         wanted = replace(wanted, tuning=replace(wanted.tuning, capo=suggestions[0].capo))
     try:
-        tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives)
+        found, changes = fingering_pieces.find_fingerings(piece, wanted, options.alternatives)
     except UnplayableError as error:
         policies = [name for name in UNPLAYABLE_HINTS if name != options.unplayable]
         hints = ", ".join(f"{name} {UNPLAYABLE_HINTS[name]}" for name in policies)
@@ -136,27 +109,37 @@ def execute(options: TabOptions) -> None:
             hints += f". --max-fret {frets} has all its notes"
         raise ValueError(f"{error} --unplayable can do something: {hints}.") from None
     print_each(f"{where}: {what}" for where, what in changes)
-    count = len(tabs_and_grips)
-    for number, (tab, grips) in enumerate(tabs_and_grips, start=1):
-        name = describe_tuning(tab.tuning)
+    count = len(found)
+    for number, (tab, grips) in enumerate(found, start=1):
+        name = fretboard.describe_tuning(tab.tuning)
         capo = f", capo {tab.tuning.capo}" if tab.tuning.capo else ""
-        summary = {"guitar": name + capo} | summarize_fingering(grips, wanted.max_span)
+        summary = fingering_pieces.summarize_fingering(grips, wanted.max_span)
         print_cut_note_count(tab)
-        if output is None:
-            print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
-        print_status(("" if count == 1 else f"{number}.\n") + format_table(summary))
-        if output is not None:
-            path = output if number == 1 else output.with_stem(f"{output.stem}-{number}")
-            write_tab(add_time_or_refuse(tab, path, options), path, one_channel=options.one_channel)
+        path = output
+        if output is not None and number > 1:
+            path = output.with_stem(f"{output.stem}-{number}")
+        show_or_write(tab, path, options)
+        heading = "" if count == 1 else f"{number}.\n"
+        print_status(heading + format_table({"guitar": name + capo} | summary))
+        if path is not None:
             print_status(f"Written to {path}.")
     if count < options.alternatives:
         print_status(f"There is no other fingering than these {count}.")
     if options.review:
-        doubts = find_doubtful_moments(piece, wanted, options.review)
+        doubts = fingering_pieces.find_doubtful_moments(piece, wanted, options.review)
         for number, doubt in enumerate(doubts, start=1):
             print_result(f"{number}. {format_doubtful_moment(doubt, wanted.tuning)}")
         if len(doubts) < options.review:
             print_status(f"No other moment is uncertain: {len(doubts)} found.")
+
+
+def show_or_write(tab: Tab, path: Path | None, options: TabOptions) -> None:
+    """Print a tab, or write it to a file."""
+    if path is None:
+        print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
+    else:
+        timed = add_time_or_refuse(tab, path, options)
+        registry.write_tab(timed, path, one_channel=options.one_channel)
 
 
 def format_capo(own: CapoSuggestion, least: float, tuning: Tuning) -> str:
@@ -193,8 +176,8 @@ def choose_neck(
     part = piece.tab.track or piece.tab.title
     given = options.max_fret
     name, lost, max_fret = "", 1, given or MAX_FRET
-    for max_fret in [given] if given else [MAX_FRET, FRETS_OF_LONG_NECKS]:
-        name, lost = find_nearest_tuning(counts, max_fret=max_fret, part=part)
+    for max_fret in [given] if given else [MAX_FRET, fretboard.FRETS_OF_LONG_NECKS]:
+        name, lost = fretboard.find_nearest_tuning(counts, max_fret=max_fret, part=part)
         if not lost:
             break
     if name != "standard":
@@ -208,7 +191,7 @@ def choose_neck(
             f"{of}: not all its notes are within {MAX_FRET} frets: up to {max_fret} are used "
             "(--max-fret says how many there are)."
         )
-    return NAMED_TUNINGS[name], max_fret
+    return fretboard.NAMED_TUNINGS[name], max_fret
 
 
 def find_needed_frets(piece: PlayablePiece, options: FingeringOptions) -> int:
@@ -248,7 +231,7 @@ def check_output(path: Path, options: TabOptions | ConvertOptions) -> None:
     Raises:
         ValueError: saying why.
     """
-    check_writable_suffix(path, options.one_channel)
+    registry.check_writable_suffix(path, options.one_channel)
     check_writable_path(path)
     if path.exists() and options.song.exists() and path.samefile(options.song):
         raise ValueError(f"{path} is the file to read: name another one to write to.")
@@ -263,12 +246,12 @@ def read_and_select_tracks(options: TabOptions | ConvertOptions) -> list[Tab]:
     path = options.song
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a file.")
-    found = find_format(path)
+    found = registry.find_format(path)
     reader_flags = found.reader_flags if found else ()
     for flag in ("channels", "quantize"):
         if found and found.reader and getattr(options, flag):
-            check_flag_has_effect(flag, path, reader_flags)
-    tabs, problems = read_any_tab_file(
+            registry.check_flag_has_effect(flag, path, reader_flags)
+    tabs, problems = registry.read_any_tab_file(
         path, **{flag: getattr(options, flag) for flag in reader_flags}
     )
     if "tracks" not in reader_flags:
@@ -325,15 +308,15 @@ def parse_tuning_argument(text: str) -> Tuning:
     Raises:
         ValueError: if it is neither.
     """
-    if text in NAMED_TUNINGS:
-        return NAMED_TUNINGS[text]
-    if by_letters := find_tuning_by_letters(text.replace("-", " ").split()):
+    if text in fretboard.NAMED_TUNINGS:
+        return fretboard.NAMED_TUNINGS[text]
+    if by_letters := fretboard.find_tuning_by_letters(text.replace("-", " ").split()):
         return by_letters
     pitches = parse_tuning(f"tuning: {text}")
     if pitches is None:
         raise ValueError(
-            f'There is no tuning "{text}": say {", ".join(NAMED_TUNINGS)}, or the strings from the '
-            'lowest, as in "D A D G B E".'
+            f'There is no tuning "{text}": say {", ".join(fretboard.NAMED_TUNINGS)}, or the '
+            'strings from the lowest, as in "D A D G B E".'
         )
     return Tuning(tuple(pitches))
 
@@ -364,7 +347,7 @@ def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOption
     Raises:
         ValueError: if the file needs time that the tab does not have.
     """
-    if has_no_time(tab, path) and options.steps_per_quarter is None:
+    if registry.has_no_time(tab, path) and options.steps_per_quarter is None:
         try:
             found = infer_timing(tab)
         except ValueError as error:
@@ -372,7 +355,7 @@ def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOption
         for sentence in (found.description, *found.remarks):
             print_status(f"{options.song.name}: {sentence}.")
         return found.tab
-    return add_time_if_needed(tab, path, options.steps_per_quarter or 4)
+    return registry.add_time_if_needed(tab, path, options.steps_per_quarter or 4)
 
 
 def print_each(remarks: Iterable[object]) -> None:

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from slp_guitar.bounds import MAX_FILE_BYTES, check_score_moment, max_notes_of_file
+from slp_guitar.formats import tab_builder
 from slp_guitar.formats.notation import (
     NOTE_VALUE_DENOMINATORS,
     Beat,
@@ -20,14 +21,7 @@ from slp_guitar.formats.notation import (
     measures_from_tab,
 )
 from slp_guitar.formats.safe_read import decode_text, read_bytes
-from slp_guitar.formats.tab_builder import (
-    AFTER_BAR,
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
-    extend_endings_in_place,
-)
+from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
 from slp_guitar.formats.unread import Contents
 from slp_guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
 from slp_guitar.playing_signs import PLAYING_SIGNS
@@ -183,7 +177,7 @@ def parse_alphatex_tabs(text: str, source_name: str = "") -> tuple[list[Tab], li
     """
     parser = _AlphaTexParser(text, source_name)
     parser.parse()
-    return build_tabs(source_name, parser.title, parser.finished)
+    return tab_builder.build_tabs(source_name, parser.title, parser.finished)
 
 
 class _AlphaTexParser:
@@ -236,7 +230,7 @@ class _AlphaTexParser:
         self.commit_track()
         if not self.builder.bars:
             raise self.error("there is no music in it")
-        extend_endings_in_place(self.builder.bars)
+        tab_builder.extend_endings_in_place(self.builder.bars)
 
     def parse_tag(self, name: str, arguments: str) -> None:
         """Read a tag, whose arguments are numbers or words, in brackets or not."""
@@ -375,7 +369,7 @@ class _AlphaTexParser:
         bars = self.builder.bars
         header = bars[self.bar_index] if self.bar_index < len(bars) else self.header
         if self.elapsed >= header.length_quarters:
-            self.builder.omissions.record(AFTER_BAR, self.bar_index + 1)
+            self.builder.omissions.record(tab_builder.AFTER_BAR, self.bar_index + 1)
             return
         if not 1 <= string <= len(self.pitches):
             raise self.error(f"string {string} is none of {len(self.pitches)}")

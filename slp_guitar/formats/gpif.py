@@ -12,30 +12,11 @@ from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
-from slp_guitar.bounds import (
-    MAX_FILE_BYTES,
-    MAX_UNPACKED_BYTES,
-    check_score_moment,
-    max_notes_of_file,
-    parse_exact_number,
-)
+from slp_guitar import bounds
+from slp_guitar.formats import safe_read, tab_builder
 from slp_guitar.formats.gpx import is_gpx, read_gpx_member
 from slp_guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
-from slp_guitar.formats.safe_read import (
-    parse_xml,
-    read_bytes,
-    read_zip_member,
-    translate_read_errors,
-)
-from slp_guitar.formats.tab_builder import (
-    AFTER_BAR,
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
-    check_bar_count,
-    extend_endings_in_place,
-)
+from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
 from slp_guitar.formats.unread import Contents, Omissions, iter_xml_parts
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.playing_signs import PLAYING_SIGNS
@@ -64,15 +45,15 @@ def read_gp_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         ValueError: if there is no such file, it is no Guitar Pro 6 to 8 file or unpacks to more
             than 64 MiB, or it has no track that a tab can be made of.
     """
-    max_bytes, source = MAX_FILE_BYTES["Guitar Pro 6 to 8"], Path(path).name
-    content = read_bytes(path, "a Guitar Pro file", max_bytes)
-    with translate_read_errors(path, "a Guitar Pro 6, 7 or 8 file"):
-        root = parse_xml(
+    max_bytes, source = bounds.MAX_FILE_BYTES["Guitar Pro 6 to 8"], Path(path).name
+    content = safe_read.read_bytes(path, "a Guitar Pro file", max_bytes)
+    with safe_read.translate_read_errors(path, "a Guitar Pro 6, 7 or 8 file"):
+        root = safe_read.parse_xml(
             read_gpx_member(content, "score.gpif")
             if is_gpx(content)
-            else read_zip_member(content, "Content/score.gpif", MAX_UNPACKED_BYTES)
+            else safe_read.read_zip_member(content, "Content/score.gpif", bounds.MAX_UNPACKED_BYTES)
         )
-        song = _Song(root, max_notes_of_file(len(content)))
+        song = _Song(root, bounds.max_notes_of_file(len(content)))
         builders: list[TabBuilder] = []
         staves: list[tuple[ET.Element, ET.Element]] = []
         for track in root.iterfind("Tracks/Track"):
@@ -99,7 +80,7 @@ def read_gp_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 song.read_staff(builder, place, tuning)
             builders.append(builder)
         title = root.findtext("Score/Title", "")
-        return build_tabs(source, title, builders, song.max_notes, song.omissions)
+        return tab_builder.build_tabs(source, title, builders, song.max_notes, song.omissions)
 
 
 def _is_drums(track: ET.Element) -> bool:
@@ -126,9 +107,9 @@ class _Song:
             for path in ("Bars/Bar", "Voices/Voice", "Beats/Beat", "Notes/Note", "Rhythms/Rhythm")
         )
         self.master_bars = root.findall("MasterBars/MasterBar")
-        check_bar_count(len(self.master_bars))
+        tab_builder.check_bar_count(len(self.master_bars))
         self.headers = [_read_master_bar(bar) for bar in self.master_bars]
-        extend_endings_in_place(self.headers)
+        tab_builder.extend_endings_in_place(self.headers)
         self.num_read, self.max_notes, self.omissions = 0, max_notes, Omissions()
         self.unread: dict[ET.Element, list[str]] = {}
         self.omissions.record_unread(CONTENTS.find_unread(root))
@@ -147,7 +128,7 @@ class _Song:
             number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
             tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)
             header = self.headers[place_of_bar]
-            place = parse_exact_number(automation.findtext("Position") or "0")
+            place = bounds.parse_exact_number(automation.findtext("Position") or "0")
             place = place.limit_denominator(MAX_PARTS_OF_BAR)
             tempo_bpm = min(max(round(tempo), 1), 1000)
             if place:  # a share of the bar
@@ -235,9 +216,9 @@ class _Song:
                         event = NoteEvent(begin + now, length, note, {*techniques}, voice)
                         builder.add_note(event, is_tied)
                     if now >= header.length_quarters:
-                        omissions.record(AFTER_BAR, number, len(notes))
+                        omissions.record(tab_builder.AFTER_BAR, number, len(notes))
                     now += length
-                    check_score_moment(now)
+                    bounds.check_score_moment(now)
             mark = bar.findtext("SimileMark", "")
             builder.copy_earlier_bars(number, SIMILE_BARS.get(mark, 0))
             begin += header.length_quarters

@@ -14,26 +14,14 @@ from types import ModuleType
 from typing import Any
 
 from slp_guitar.bounds import MAX_FILE_BYTES
+from slp_guitar.formats import safe_read, tab_builder
 from slp_guitar.formats.notation import (
     Beat,
     TiedNote,
     check_tracks_have_same_bars,
     measures_from_tab,
 )
-from slp_guitar.formats.safe_read import (
-    TimeLimitedBytes,
-    decode_text,
-    read_bytes,
-    translate_read_errors,
-)
-from slp_guitar.formats.tab_builder import (
-    AFTER_BAR,
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
-    extend_endings_in_place,
-)
+from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
 from slp_guitar.formats.unread import Contents, Omissions, iter_changed_fields
 from slp_guitar.fretboard import Note, Tuning, midi_program
 from slp_guitar.playing_order import expand_repeats
@@ -65,18 +53,18 @@ def read_guitar_pro_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]
             that a tab can be made of.
     """
     library = import_guitarpro()
-    content = read_bytes(path, "a Guitar Pro file", MAX_FILE_BYTES["Guitar Pro 3 to 5"])
-    with translate_read_errors(path, "a Guitar Pro 3, 4 or 5 file"):
+    content = safe_read.read_bytes(path, "a Guitar Pro file", MAX_FILE_BYTES["Guitar Pro 3 to 5"])
+    with safe_read.translate_read_errors(path, "a Guitar Pro 3, 4 or 5 file"):
         if b"GUITAR" not in content[:32]:
             raise ValueError("it does not begin like one")
-        song = library.parse(TimeLimitedBytes(content), encoding="latin-1")
+        song = library.parse(safe_read.TimeLimitedBytes(content), encoding="latin-1")
         headers = _read_headers(song)
         builders = [_read_track(song, track, headers, library) for track in song.tracks]
-        omissions, title = Omissions(), decode_text(song.title.encode("latin-1"))
+        omissions, title = Omissions(), safe_read.decode_text(song.title.encode("latin-1"))
         omissions.record_unread(CONTENTS.find_unread(song))
         for header in song.measureHeaders:
             omissions.record_unread(CONTENTS.find_unread(header), header.number)
-        return build_tabs(Path(path).name, title, builders, omissions=omissions)
+        return tab_builder.build_tabs(Path(path).name, title, builders, omissions=omissions)
 
 
 def _read_headers(song: Any) -> list[BarHeader]:
@@ -117,13 +105,13 @@ def _read_headers(song: Any) -> list[BarHeader]:
         )
         headers.append(bar)
         tempo = changes[max(changes)] if changes else tempo
-    extend_endings_in_place(headers)
+    tab_builder.extend_endings_in_place(headers)
     return headers
 
 
 def _read_track(song: Any, track: Any, headers: list[BarHeader], library: ModuleType) -> TabBuilder:
     """Return the guitar and the notes of one track."""
-    builder = TabBuilder(decode_text(track.name.encode("latin-1")), bars=headers)
+    builder = TabBuilder(safe_read.decode_text(track.name.encode("latin-1")), bars=headers)
     if track.isPercussionTrack:
         builder.reason_left_out = "it is drums"
         return builder
@@ -148,7 +136,7 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
                         event = NoteEvent(begin + now, length, place, techniques, number)
                         builder.add_note(event, is_tied=note.type == kinds.tie)
                 if now >= bar.length_quarters:
-                    omissions.record(AFTER_BAR, header.number, len(beat.notes))
+                    omissions.record(tab_builder.AFTER_BAR, header.number, len(beat.notes))
                 now += length
         begin += bar.length_quarters
     return builder

@@ -17,13 +17,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from slp_guitar.bounds import MAX_BARS, MAX_FILE_BYTES, MAX_MIDI_NOTES
+from slp_guitar.formats import safe_read
 from slp_guitar.formats.notation import TUPLET_TIMES
-from slp_guitar.formats.safe_read import (
-    TimeLimitedBytes,
-    decode_text,
-    read_bytes,
-    translate_read_errors,
-)
 from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder, build_tabs
 from slp_guitar.formats.unread import Contents, Omissions
 from slp_guitar.fretboard import Note, Tuning
@@ -215,9 +210,9 @@ def _read_contents(path: str | Path) -> _MidiContents:
     Raises:
         ValueError: as `read_midi_tabs`.
     """
-    content = read_bytes(path, "a MIDI file", MAX_FILE_BYTES["MIDI"])
-    with translate_read_errors(path, "a MIDI file"):
-        file = import_mido().MidiFile(file=TimeLimitedBytes(content), clip=True)
+    content = safe_read.read_bytes(path, "a MIDI file", MAX_FILE_BYTES["MIDI"])
+    with safe_read.translate_read_errors(path, "a MIDI file"):
+        file = import_mido().MidiFile(file=safe_read.TimeLimitedBytes(content), clip=True)
         if file.type == 2:
             raise ValueError(
                 "it is of type 2: its tracks are patterns, and nothing says when each is played"
@@ -276,7 +271,8 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
                 else:
                     contents.problems.append(f"a time signature of {beats}/{unit} is left out")
             case "track_name":
-                name = decode_text(message.name.encode("latin-1"))  # mido reads UTF-8 as Latin-1
+                # mido reads UTF-8 as Latin-1.
+                name = safe_read.decode_text(message.name.encode("latin-1"))
                 contents.track_names.setdefault(track_number, " ".join(name.split())[:100])
             case "text":
                 contents.texts[track_number].append(message.text)

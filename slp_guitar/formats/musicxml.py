@@ -11,19 +11,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from slp_guitar.bounds import (
-    MAX_FILE_BYTES,
-    MAX_NOTES,
-    check_score_moment,
-    max_notes_of_file,
-    parse_exact_number,
-)
-from slp_guitar.formats.safe_read import (
-    parse_xml,
-    read_bytes,
-    read_zip_member,
-    translate_read_errors,
-)
+from slp_guitar import bounds
+from slp_guitar.formats import safe_read
 from slp_guitar.formats.tab_builder import (
     BarHeader,
     NoteEvent,
@@ -65,15 +54,16 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     Raises:
         ValueError: if there is no such file, it is no partwise MusicXML, or it defines entities.
     """
-    max_bytes, source = MAX_FILE_BYTES["MusicXML"], Path(path).name
-    content = read_bytes(path, "a MusicXML file", max_bytes)
-    with translate_read_errors(path, "MusicXML"):
-        max_notes = max_notes_of_file(len(content))
+    max_bytes, source = bounds.MAX_FILE_BYTES["MusicXML"], Path(path).name
+    content = safe_read.read_bytes(path, "a MusicXML file", max_bytes)
+    with safe_read.translate_read_errors(path, "MusicXML"):
+        max_notes = bounds.max_notes_of_file(len(content))
         if content.startswith(b"PK"):
-            container = parse_xml(read_zip_member(content, "META-INF/container.xml", 1 << 16))
-            name = next(filter(None, (each.get("full-path") for each in container.iter())))
-            content = read_zip_member(content, name, max_bytes)
-        root = parse_xml(content)
+            container = safe_read.read_zip_member(content, "META-INF/container.xml", 1 << 16)
+            entries = safe_read.parse_xml(container).iter()
+            name = next(filter(None, (each.get("full-path") for each in entries)))
+            content = safe_read.read_zip_member(content, name, max_bytes)
+        root = safe_read.parse_xml(content)
         if root.tag == "score-timewise":
             _make_partwise_in_place(root)
         elif root.tag != "score-partwise":
@@ -206,7 +196,8 @@ class _PartReader:
             self.bars.append(bar)
             now = before = Fraction(0)
             for element in measure:
-                length = parse_exact_number(element.findtext("duration") or "0") / self.divisions
+                length = bounds.parse_exact_number(element.findtext("duration") or "0")
+                length /= self.divisions
                 match element.tag:
                     case "attributes":
                         self.read_attributes(element)
@@ -230,7 +221,7 @@ class _PartReader:
                             what = f"tempos that are no number from 1 to {MAX_TEMPO:,} are left out"
                             self.builder.omissions.record(what, len(self.bars))
                         bar.signs += _read_signs(element)
-                check_score_moment(now)
+                bounds.check_score_moment(now)
                 bar.length_quarters = max(bar.length_quarters, now)
             bar.tempo = bar.tempo_changes.pop(Fraction(0), later_tempo)
             later_tempo = bar.tempo_changes[max(bar.tempo_changes)] if bar.tempo_changes else None
@@ -291,7 +282,8 @@ class _PartReader:
                         self.tab_staff = staff
                 case "measure-style" if (sign := element.find("measure-repeat")) is not None:
                     text = (sign.text or "1") if sign.get("type") == "start" else "0"
-                    self.bars_back = min(max(int(parse_exact_number(text)), 0), MAX_NOTES)
+                    bars_back = int(bounds.parse_exact_number(text))
+                    self.bars_back = min(max(bars_back, 0), bounds.MAX_NOTES)
                 case "staff-details":
                     self.capo = int(element.findtext("capo") or self.capo)
                     lines = self.tunings.setdefault(element.get("number", "1"), {})
@@ -422,7 +414,7 @@ def _parse_divisions(text: str | None) -> Fraction:
     Raises:
         ValueError: if it is no number above 0.
     """
-    divisions = parse_exact_number(text or "1")
+    divisions = bounds.parse_exact_number(text or "1")
     if divisions <= 0:
         raise ValueError(f"a quarter note has {text} divisions")
     return divisions
@@ -455,4 +447,4 @@ def _read_sounding_offset(element: ET.Element) -> Fraction:
     if offset is None:
         path = "offset" if element.tag == "sound" else "offset[@sound='yes']"
         offset = element.find(path)
-    return parse_exact_number((offset.text if offset is not None else None) or "0")
+    return bounds.parse_exact_number((offset.text if offset is not None else None) or "0")

@@ -41,6 +41,7 @@ class Setting:
             a gradient, a drawn token, a value of a schedule.
         given: other settings that the example needs to act.
         no_example: why there is no example.
+        resumable: whether a run may be resumed with another value.
         book: its value in the book's model, of a setting that the book's block does not have.
     """
 
@@ -48,6 +49,7 @@ class Setting:
     example: Any
     given: Mapping[str, Any]
     no_example: str
+    resumable: bool
     book: Any
 
 
@@ -58,11 +60,12 @@ def setting(
     example: Any = MISSING,
     given: Mapping[str, Any] = {},  # noqa: B006  # nobody changes it
     no_example: str = "",
+    resumable: bool = False,
     book: Any = MISSING,
     kw_only: bool = False,
 ) -> Any:
     """Return a field, see `Setting`; without a default it is `MISSING`."""
-    about = Setting(range, example, given, no_example, book)
+    about = Setting(range, example, given, no_example, resumable, book)
     return field(default=default, metadata={"setting": about}, kw_only=kw_only)
 
 

@@ -40,10 +40,11 @@ from slp_transformer._internal.terminal import (
 from slp_transformer.check import CHECKS
 from slp_transformer.check.grading.class_report import report_on_class, report_on_file
 from slp_transformer.check.grading.gradescope import read_points, write_results
-from slp_transformer.check.own import follow, own_model
+from slp_transformer.check.own import own_model
 from slp_transformer.check.own.own_model import CHAPTERS, NEEDED, Parts, describe_need
 from slp_transformer.check.own.own_writing import Lesson, begin_text_lesson, describe_sentences
 from slp_transformer.check.own.progress_page import write_progress_page
+from slp_transformer.check.own.wrong_part import follow
 from slp_transformer.check.student_file import FILE_SUFFIXES, read_functions
 from slp_transformer.check.verdict import Verdict
 
@@ -127,23 +128,13 @@ def _print_error(text: str) -> None:
 
 
 def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> int:
-    wishes = (
-        options.new,
-        options.follow,
-        options.run,
-        options.text,
-        flagged,
-        options.html,
-        options.json,
-        options.gradescope,
-    )
-    if options.what is None and any(wishes):
+    given = [f"--{name}" for name, value in vars(options).items() if value]
+    given = [flag for flag in given if flag not in ("--what", "--results")]
+    if options.what is None and given:
         raise ValueError("Name the file: python -m slp_transformer.check mine.py, then the option.")
     if options.what is None or options.what in CHECKS:
         print_checks_and_mistakes([options.what] if options.what else list(CHECKS))
         return 0
-    given = [f"--{name}" for name, value in vars(options).items() if value]
-    given = [flag for flag in given if flag not in ("--what", "--results")]
     alone = [flag for flag in given if flag in ("--new", "--json", "--gradescope")]
     if alone and len(given) > 1:
         other = next(flag for flag in given if flag != alone[0])

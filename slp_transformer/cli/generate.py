@@ -180,6 +180,8 @@ def read_prompts(options: GenerateOptions[Any]) -> list[Prompt]:
         if prompts and options.answers_in_json_lines():
             raise ValueError("A file of JSON lines is answered line by line: give no other prompt.")
         prompts += read_prompts_file(options.prompts_file)
+        if not prompts:
+            raise ValueError(f"{options.prompts_file} has no prompts.")
     return prompts or [Prompt(None)]
 
 

@@ -49,14 +49,12 @@ def read_prompts_file(name: str) -> Iterator[Prompt]:
     Raises:
         ValueError: naming the line that holds none.
     """
-    text = read_text(name)
-    if not text:
-        raise ValueError(f"{name} has no prompts.")
     if is_json_lines(Path(name)):
-        for number, record in iter_json_lines([text], name):
+        for number, record in iter_json_lines(Path(name)):
             yield parse_prompt(record, f"{name}, line {number}: ")
         return
-    for number, line in enumerate(text.split("\n"), 1):
+    text = read_text(name)
+    for number, line in enumerate(text.split("\n") if text else [], 1):
         place = f"{name}, line {number}: "
         if not line.strip():
             raise ValueError(f"{place}there is no prompt.")

@@ -24,7 +24,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -400,7 +400,7 @@ def iter_file_documents(
     if not is_json_lines(path):
         yield "", iter_file_text(path, on_progress)
         return
-    for line, record in iter_json_lines(iter_file_text(path, on_progress), str(path)):
+    for line, record in iter_json_lines(path, on_progress):
         text = record.get(text_field)
         if not isinstance(text, str):
             raise ValueError(
@@ -410,46 +410,24 @@ def iter_file_documents(
         yield f", line {line}", iter([text])
 
 
-def iter_json_lines(pieces: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of JSON lines, each with the number of its line.
-
-    Args:
-        pieces: the text.
-        name: what to call it in messages.
+def iter_json_lines(
+    path: Path, on_progress: OnProgress | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a file of JSON lines, each with the number of its line.
 
     Raises:
         ValueError: if a line holds something else, or is longer than any JSON that is read.
     """
-    for number, line in enumerate(iter_lines(pieces, name), 1):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            reason = error_message(error)
-            raise ValueError(f"{name}, line {number}: this is no JSON: {reason}.") from None
-        if not isinstance(record, dict):
-            raise ValueError(
-                f'{name}, line {number}: an object is needed, such as {{"{TEXT_FIELD}": "the "}}.'
-            )
-        yield number, record
-
-
-def iter_lines(pieces: Iterable[str], name: str) -> Iterator[str]:
-    """Yield the lines of a text that comes in pieces, without their ends.
-
-    Raises:
-        ValueError: if one is longer than any JSON that is read.
-    """
-    parts: list[str] = []
-    for piece in pieces:
-        *ended, rest = piece.split("\n")
-        for line in ended:
-            yield "".join([*parts, line])
-            parts.clear()
-        parts.append(rest)
-        if sum(map(len, parts)) > MAX_JSON_BYTES:
-            raise ValueError(f"{name} has a line of more than {MAX_JSON_BYTES:,} characters.")
-    if any(parts):
-        yield "".join(parts)
+    with open_unpacked(path, on_progress) as read:
+        for number, line in enumerate(iter_whole_lines(read, str(path), MAX_JSON_BYTES), 1):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                reason = error_message(error)
+                raise ValueError(f"{path}, line {number}: this is no JSON: {reason}.") from None
+            if not isinstance(record, dict):
+                raise ValueError(f"{path}, line {number}: an object is needed, in {{}}.")
+            yield number, record
 
 
 def iter_stdin_text() -> Iterator[str]:
@@ -459,39 +437,41 @@ def iter_stdin_text() -> Iterator[str]:
 
 
 def iter_stdin_lines() -> Iterator[str]:
-    r"""Yield each line of standard input as soon as it is there, without its "\n" or "\r\n".
+    """Yield each line of standard input as soon as it is there, as `iter_whole_lines`."""
+    read = partial(read_heeding_signals, sys.stdin.buffer)
+    return iter_whole_lines(read, "Standard input", MAX_LINE_BYTES)
+
+
+def iter_whole_lines(read: Callable[[int], bytes], name: str, max_bytes: int) -> Iterator[str]:
+    r"""Yield each line of the text whose bytes a function reads, without its "\n" or "\r\n".
 
     Raises:
-        ValueError: if one is not UTF-8, or longer than `MAX_LINE_BYTES`.
+        ValueError: if one is not UTF-8, or longer than it may be.
     """
-    number, line, more = 0, bytearray(), True
+
+    def decode(line: bytearray) -> str:
+        if len(line) > max_bytes:
+            raise ValueError(
+                f"{name}, line {number}: it has more than {max_bytes:,} bytes, so a line break may "
+                "be missing."
+            )
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(encoding_error_message(name, error, number)) from None
+        return text.removesuffix("\r")
+
+    number, line, more = 1, bytearray(), True
     while more:
-        more = bool(block := read_heeding_signals(sys.stdin.buffer, BLOCK_BYTES))
+        more = bool(block := read(BLOCK_BYTES))
         *ended, rest = block.split(b"\n")
         for piece in ended:
-            yield _decode_line(line + piece, number := number + 1)
+            yield decode(line + piece)
+            number += 1
             line.clear()
         line += rest
-        if len(line) > MAX_LINE_BYTES or (line and not more):
-            yield _decode_line(line, number + 1)
-
-
-def _decode_line(line: bytearray, number: int) -> str:
-    """Return a line of standard input as text.
-
-    Raises:
-        ValueError: as `iter_stdin_lines`.
-    """
-    if len(line) > MAX_LINE_BYTES:
-        raise ValueError(
-            f"Line {number} of standard input has more than {MAX_LINE_BYTES:,} bytes: end each "
-            "sentence with a line break."
-        )
-    try:
-        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(encoding_error_message("Standard input", error, number)) from None
-    return text.removesuffix("\r")
+        if len(line) > max_bytes or (line and not more):
+            yield decode(line)
 
 
 def iter_file_text(path: Path, on_progress: OnProgress | None = None) -> Iterator[str]:

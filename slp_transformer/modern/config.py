@@ -92,16 +92,10 @@ class RopeScaling:
             ValueError: naming what must hold.
         """
         check_settings(self)
-        if not self.low_freq_factor < self.high_freq_factor:
-            raise ValueError(
-                "A longer context needs low < high, not low = "
-                f"{self.low_freq_factor}, high = {self.high_freq_factor}."
-            )
-        if not self.beta_slow < self.beta_fast:
-            raise ValueError(
-                "A longer context needs beta_slow < beta_fast, not beta_slow = "
-                f"{self.beta_slow}, beta_fast = {self.beta_fast}."
-            )
+        for low, high in (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast")):
+            if not getattr(self, low) < getattr(self, high):
+                now = f"{low} = {getattr(self, low)}, {high} = {getattr(self, high)}"
+                raise ValueError(f"A longer context needs {low} < {high}, not {now}.")
 
 
 @settings

@@ -256,7 +256,7 @@ class TranslationTask(Task[PairData, NoFlags, EvaluatePairs]):
         references = [reference for _, reference in pairs]
         exact = sum(a == " ".join(b.split()) for a, b in zip(predictions, references, strict=True))
         scores, score_rows = evaluation.score_translations(predictions, references)
-        rows = evaluation.format_metric_rows(values) | {
+        rows = evaluation.format_rows(values) | {
             "pairs": f"{len(pairs):,}, translated with {beams} beams",
             "exact": f"{exact / len(pairs):.1%} equal their reference word by word",
         }

@@ -200,28 +200,22 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         from slp_transformer.tasks.evaluation import (
             build_report,
             compute_window_metrics,
-            format_metric_rows,
         )
 
         with self.open_stream(run, options.source) as stream:
             values = compute_window_metrics(run, stream)
             targets = split_range(range(1, values["tokens"] + 1), CHUNK_TOKENS)
             size = run.tokenizer.measure_text(stream[t.start : t.stop].tolist() for t in targets)
-        rows = format_metric_rows(values)
         if size.unknown:
             values["unknown"] = size.unknown
-            rows["bits per byte"] = (
-                f"none: {values['unknown']:,} of the tokens are unknown words, whose bytes the "
-                "model does not predict"
-            )
-            return build_report(self, run, options, values, rows)
+            why = "none: the model does not predict the bytes of unknown words"
+            return build_report(self, run, options, values, **{"bits per byte": why})
         bits = values["loss"] * values["tokens"] / math.log(2)
         for unit, count in {"character": size.characters, "byte": size.bytes}.items():
             values[f"{unit}s"] = count
             if count:
                 values[f"bits_per_{unit}"] = bits / count
-                rows[f"bits per {unit}"] = f"{bits / count:.4f}"
-        return build_report(self, run, options, values, rows)
+        return build_report(self, run, options, values)
 
 
 class PublishedTask(TextTask):

@@ -15,22 +15,11 @@ from slp_transformer._internal.config_checks import (
     is_integer,
 )
 from slp_transformer._internal.setting_names import refuse_foreign_settings
-from slp_transformer._internal.settings import check_settings, setting, settings
+from slp_transformer._internal.settings import check_settings, setting, settings, settings_of
 from slp_transformer.training.optimizers import OPTIMIZERS
 from slp_transformer.training.parallel import PARALLEL
 from slp_transformer.training.schedules import SCHEDULES
 
-RESUMABLE_SETTINGS = {
-    "device",
-    "parallel",
-    "compile",
-    "steps",
-    "early_stopping_patience",
-    "keep_last",
-    "learning_rate",
-    "cooldown_steps",
-}
-"""Settings that may differ when a run is resumed; all others must be those it was started with."""
 EPOCH = "epoch"
 NO_EPOCHS = (
     'eval_interval = "epoch" needs epochs, and randomly drawn batches have none: give a number '
@@ -84,16 +73,18 @@ class TrainConfig:
             ignored by a single process.
     """
 
-    steps: int = setting(MISSING, SIZE, example=9)
+    steps: int = setting(MISSING, SIZE, example=9, resumable=True)
     sequence_length: int | None = setting(None, SIZE, example=3)
     batch_size: int = setting(32, SIZE, example=3)
     batch_tokens: int | None = setting(None, SIZE, example=30)
     gradient_accumulation_steps: int = setting(1, BATCHES, example=2)
     optimizer: Annotated[str, OPTIMIZERS] = setting("adamw", example="muon")
-    learning_rate: float = setting(0.003, POSITIVE, example=0.1)
+    learning_rate: float = setting(0.003, POSITIVE, example=0.1, resumable=True)
     warmup_steps: int | None = setting(None, COUNT, example=4)
     schedule: Annotated[str, SCHEDULES] = setting("cosine", example="linear")
-    cooldown_steps: int | None = setting(None, SIZE, example=4, given={"schedule": "wsd"})
+    cooldown_steps: int | None = setting(
+        None, SIZE, example=4, given={"schedule": "wsd"}, resumable=True
+    )
     adam_beta2: float = setting(0.95, SHARE, example=0.5)
     weight_decay: float = setting(0.1, (lambda x: 0 <= x < math.inf, "0 or more"), example=0.9)
     max_grad_norm: float | None = setting(1.0, POSITIVE, example=0.01)
@@ -101,14 +92,14 @@ class TrainConfig:
     seed: int = setting(0, SEED, example=5)
     eval_interval: int | Literal["epoch"] = setting(100, INTERVAL, example=3)
     max_eval_samples: int | None = setting(2048, SIZE, example=2)
-    keep_last: int = setting(1, SIZE, example=3)
-    early_stopping_patience: int | None = setting(None, SIZE, example=1)
+    keep_last: int = setting(1, SIZE, example=3, resumable=True)
+    early_stopping_patience: int | None = setting(None, SIZE, example=1, resumable=True)
     bf16: bool | None = setting(None, example=True)
     tf32: bool = setting(True, no_example="only products on a CUDA device are others")
-    compile: bool = setting(False, no_example="it computes the same, sooner")
-    device: str | None = setting(None, no_example="not every machine has another")
+    compile: bool = setting(False, no_example="it computes the same, sooner", resumable=True)
+    device: str | None = setting(None, no_example="not every machine has another", resumable=True)
     parallel: Annotated[str, PARALLEL] = setting(
-        "ddp", no_example="the processes compute the same however they share it"
+        "ddp", no_example="the processes compute the same however they share it", resumable=True
     )
 
     def __new__(cls, *_: Any, **settings: Any) -> Any:
@@ -192,3 +183,7 @@ class TrainConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, for JSON; `TrainConfig(**settings)` reads them."""
         return asdict(self)
+
+
+RESUMABLE_SETTINGS = {name for name, about in settings_of(TrainConfig).items() if about.resumable}
+"""Settings that may differ when a run is resumed; all others must be those it was started with."""

@@ -272,7 +272,7 @@ def test_a_new_fingering_has_fingers_and_they_are_read_again(tmp_path, suffix):
         (["-o", "none/x.txt"], "There is no folder none"),
         (["-o", "x.doc"], "x.doc does not say what to write"),
         (["-o", "x.pdf"], "x.pdf is not written here: write a .musicxml, and print that"),
-        (["--tuning", "banjo"], 'There is no tuning "banjo"'),
+        (["--tuning", "zither"], 'There is no tuning "zither"'),
         (["--capo", "30"], "--capo must be from 0 to 12, not 30"),
         (["--max-fret", "0"], "--max-fret must be from 1 to 36, not 0"),
         (["--position", "20"], "--position must be from 1 to 15"),

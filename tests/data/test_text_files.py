@@ -109,7 +109,7 @@ def test_a_line_of_json_has_a_bound_and_so_has_what_is_unpacked(tmp_path, monkey
     monkeypatch.setattr(reading_module, "MAX_JSON_BYTES", 100)
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "' + "a" * 200 + '"}', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"a.jsonl has a line of more than 100 characters"):
+    with pytest.raises(ValueError, match=r"a.jsonl, line 1: it has more than 100 bytes"):
         list(iter_documents(path))
     monkeypatch.setattr(reading_module, "MAX_GZIP_BYTES", 1000)
     (packed := tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"a\n" * 50_000))

@@ -773,6 +773,7 @@ def test_live_pages_have_one_layout_and_begin_on_the_first_screen(name, browser,
     what = {"hear/": "#slp-hear-play", "write/": "#w-many"}.get(name)
     for size in (PHONE, DESK) if what else ():
         with opened(browser, f"{address}{name}", size, whole=False) as page:
+            page.locator(what).wait_for()
             box = page.locator(what).bounding_box()
             assert box["y"] + box["height"] <= size["height"]
 

@@ -102,7 +102,7 @@ def test_a_wrong_function_is_followed_after_its_verdict(live, options):
     list(live.answer("run", asked))
     source = live.kernels.asked[-1][2]
     assert source == text.replace("check.", "display(check.") + (
-        ')\nfrom slp_transformer.check.own import follow\nfollow("softmax", own)'
+        ')\nfrom slp_transformer.check.own.wrong_part import follow\nprint(follow("softmax", own))'
     )
 
 

@@ -12,7 +12,8 @@ from alphatab import export_guitar_pro_7
 from guitar_pieces import event, random_piece, timed
 from sampled import mostly_slow
 
-from slp_guitar.formats import gpif, registry
+from slp_guitar import bounds
+from slp_guitar.formats import registry
 from slp_guitar.formats.registry import describe_losses
 from slp_guitar.fretboard import STANDARD, Note, Tuning
 from slp_guitar.hand import FINGERS
@@ -192,7 +193,7 @@ def test_a_packed_file_is_read_and_a_bomb_is_not(tmp_path, monkeypatch):
     assert len(list(tab.iter_events())) == 1
     with zipfile.ZipFile(tmp_path / "a.gp", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("Content/score.gpif", " " * 3_000_000)
-    monkeypatch.setattr(gpif, "MAX_UNPACKED_BYTES", 2_000_000)
+    monkeypatch.setattr(bounds, "MAX_UNPACKED_BYTES", 2_000_000)
     with pytest.raises(ValueError, match="score.gpif in it has more than 1,953 KiB"):
         registry.read_any_tab_file(tmp_path / "a.gp")
 

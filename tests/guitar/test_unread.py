@@ -399,10 +399,7 @@ def test_what_may_be_skipped_changes_neither_sound_nor_page_in_alphatab(tmp_path
     sound = f'<GeneralMidi table="Instrument"><Program>25</Program>{wires}</GeneralMidi>'
     for place, more in (
         ("Tracks/Track", "<PalmMute>0.3</PalmMute>"),
-        (
-            "Tracks/Track",
-            f'<GeneralMidi table="Instrument"><Program>25</Program>{wires}</GeneralMidi>',
-        ),
+        ("Tracks/Track", sound),
         ("Beats/Beat", "<Bank>D-Steel</Bank>"),
     ):
         root.find(place).append(ElementTree.fromstring(more))

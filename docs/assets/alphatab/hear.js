@@ -194,6 +194,7 @@
       if (offer !== button) offer.after(page);
       page.hidden = false;
       page.show(button.dataset.tex);
+      find("stage").scrollIntoView({ block: "nearest" });
     });
   }
 

@@ -261,6 +261,7 @@
       this.isShown = false; // what this run puts out
       const texts = changedTexts();
       this.runText = this.text;
+      this.follows = follows;
       await this.edit(false);
       this.setBusy(true);
       this.say("Starting …");
@@ -320,7 +321,7 @@
     /* After "Not yet": what the function does. */
     followButton() {
       const said = this.output.querySelector(".slp-verdict > strong")?.textContent;
-      if (said !== "Not yet." || this.output.querySelector(".slp-effect")) return null;
+      if (said !== "Not yet." || this.follows) return null;
       const title = "Train chapter 5's model with it, beside the right one";
       const onclick = () => this.run(true);
       return make("button", { type: "button", title, onclick }, "See what it does");

@@ -442,14 +442,10 @@ def check(
     source: str,
     cases: Callable[..., Sequence[Inputs | Case]],
     *mistakes: str | Formula,
-    accepted: Sequence[str] = (),
-    sizes_from_module: SizesFromModule | None = None,
-    may_be_empty: Sequence[str] = (),
+    **options: Any,
 ) -> Callable[[Callable[..., Any]], Check]:
     """Make a check of a function with mistakes; for what they mean, see `Check`."""
-    return lambda solve: Check(
-        solve, source, cases, mistakes, accepted, sizes_from_module, may_be_empty
-    )
+    return lambda solve: Check(solve, source, cases, mistakes, **options)
 
 
 def option_for_mistake(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:

@@ -110,7 +110,8 @@ def _iter_changes(
             yield f"where {name} has {count} {PARTS[dim][axis]}", _iter_fitted(ways, "")
     for name, value in base.items():
         if type(value) is int:
-            yield f"with {name} = 1", _iter_fitted([base | {name: 1}], name)
+            ways = [base | {name: 1}, ones | {name: 1}]
+            yield f"with {name} = 1", _iter_fitted(ways, name)
             large = [base | {name: count} for count in LARGE_COUNTS]
             yield f"with a large {name}", _iter_fitted(large, name)
         elif isinstance(value, Tensor) and value.is_floating_point():

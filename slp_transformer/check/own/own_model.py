@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, cat
 from torch.nn.functional import cross_entropy, gelu
 
 from slp_transformer.check.diagnosing.calling import make_caller
@@ -191,14 +191,16 @@ class OwnModel:
         with torch.no_grad():
             X = self.parts.input_encoding(sentence, encoding.tokens.E, encoding.positions.P, 0)
             X = self._make_norm(block.norm_1)(X)
-            # With the values of one head I, and W_O a choice of it, the output is α I = α.
-            chosen, layer = torch.eye(self.A).repeat_interleave(len(X), 0), block.attention
-            eye = torch.eye(len(X)).repeat(self.A, 1)
-            weights = []
-            for head in chosen.mT:
-                W_O = eye * head[:, None]
-                W = layer.W_Q, layer.W_K, torch.linalg.pinv(X) @ W_O.mT, W_O
-                weights.append(self.parts.multi_head_attention(X, *W, self.A))
+            # One head's values are I, and W_O chooses it, so that the output is α I = α.
+            layer, eye, weights = block.attention, torch.eye(len(X)), []
+            W_Q, W_K = (cat([W, torch.zeros(len(X), W.shape[1])]) for W in (layer.W_Q, layer.W_K))
+            for head in torch.eye(self.A):
+                W_O = torch.kron(head[:, None], eye)
+                W_V = cat([torch.zeros(X.shape[1], len(W_O)), W_O.mT])
+                X_and_eye = cat([X, eye], 1)
+                weights.append(
+                    self.parts.multi_head_attention(X_and_eye, W_Q, W_K, W_V, W_O, self.A)
+                )
         return torch.stack(weights)
 
 

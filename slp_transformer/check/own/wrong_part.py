@@ -4,9 +4,7 @@ Both models begin with the same random weights and read the same eight sentences
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
-from html import escape
 from typing import Any
 
 import torch
@@ -16,23 +14,16 @@ from torch.nn.functional import cross_entropy
 from slp_transformer.check.diagnosing.calling import UnsupportedCall
 from slp_transformer.check.diagnosing.diagnosis import CHECKS
 from slp_transformer.check.diagnosing.timed_run import RaisedError, TimedOut, run_with_timeout
-from slp_transformer.check.own.own_model import (
-    NEEDED,
-    SENTENCES,
-    Parts,
-    compute_lowest_loss,
-    draw_weights,
-    fit,
-    load_words_and_ids,
-    make_random_model,
-)
+from slp_transformer.check.own import own_model
+from slp_transformer.check.own.own_model import Parts
 from slp_transformer.check.own.own_writing import NUM_SHOWN, count_known, write_sentences
 from slp_transformer.multi_head import join_heads, split_heads
 
 TRAINING_STEPS, NUM_WRITTEN = 200, 12  # by then the right model has learned its sentences
 TIMEOUT_S = 120.0
 CHOICES: dict[str, Any] = {"temperature": 0.5, "top_k": 2, "top_p": 0.9}  # while it writes
-PLACES = {*NEEDED, *CHOICES, "softmax", "head", "one_hot_lookup", "next_token_loss", "draw"}
+PLACES = {"softmax", "head", "one_hot_lookup", "next_token_loss", "draw"}
+PLACES |= {*own_model.NEEDED, *CHOICES}
 
 
 class OnePart(Parts):
@@ -42,9 +33,8 @@ class OnePart(Parts):
         """Take the reader's function for the part of this name; None for the right one."""
         super().__init__({} if function is None else {name: function})
         self.name = name
-        self.has_loss: bool = "next_token_loss" in self.functions
         if function is not None:
-            Parts.__getattr__(self, name)
+            Parts.__getattr__(self, name)  # which stands before the methods below
 
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         """Return the check's own solution."""
@@ -65,8 +55,8 @@ class OnePart(Parts):
         """Return all heads, joined and brought back to [N×d]."""
         *W_QKV, W_O, A = weights
         if self.name == "head":  # joined and times W_O is the sum of the heads times their rows
-            parts = [*(W.chunk(A, 1) for W in W_QKV), W_O.chunk(A)]
-            return torch.stack([self.head(X, *one) for one in zip(*parts, strict=True)]).sum(0)
+            parts = zip(*(W.chunk(A, 1) for W in W_QKV), W_O.chunk(A), strict=True)
+            return torch.stack([self.head(X, *one) for one in parts]).sum(0)
         Q, K, V = (self.split_heads(X @ W, A) for W in W_QKV)
         mask = self.causal_mask(X.shape[-2]).to(X)
         return self.join_heads(self.attention(Q, K, V, mask)) @ W_O
@@ -81,63 +71,39 @@ class OnePart(Parts):
 
     def choices(self, u: Tensor) -> Tensor:
         """Return the probabilities from which a word is drawn, given its logits."""
-        if self.name in CHOICES:
-            return getattr(self, self.name)(u, CHOICES[self.name])
-        return super().choices(u)
+        choose = getattr(self, self.name) if self.name in CHOICES else None
+        return choose(u, CHOICES[self.name]) if choose else super().choices(u)
 
 
-@dataclass
-class Learned:
-    """What a model has come to, as far as it came.
+def learn(parts: OnePart, seen: dict[str, Any]) -> None:
+    """Train a model of these parts, and note what comes of it, and where it is."""
+    words, ids = own_model.load_words_and_ids()
 
-    Attributes:
-        at: what it did last: a step, or what came after.
-        loss: of the next words, in nats.
-        written: the texts that it writes.
-        alpha: the attention weights of the first head [N×N].
-    """
+    def batch_at(step: int) -> Tensor:
+        seen["at"] = f"at step {step}"
+        return ids
 
-    at: str = ""
-    loss: float | None = None
-    written: list[str] = field(default_factory=list)
-    alpha: Tensor | None = None
-
-    def learn(self, parts: OnePart) -> None:
-        """Train a model of these parts, and look at it."""
-        words, ids = load_words_and_ids()
-
-        def batch_at(step: int) -> Tensor:
-            self.at = f"at step {step}"
-            return ids
-
-        own = make_random_model(parts, len(words), ids.shape[1])
-        fit(own, batch_at, TRAINING_STEPS, lambda _: None, "word", parts.has_loss, needs_all=False)
-        self.at = "when it reads the sentences again"
-        with torch.no_grad():
-            self.loss = cross_entropy(own(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten()).item()
-        self.at = "when its attention is looked at"
-        self.alpha = own.attention_weights(ids[0, :-1])[0]
-        self.at = "when it writes"
-        self.written = write_sentences(own, NUM_WRITTEN)
+    own = own_model.make_random_model(parts, len(words), ids.shape[1])
+    own_loss = "next_token_loss" in parts.functions
+    own_model.fit(own, batch_at, TRAINING_STEPS, lambda _: None, "word", own_loss, needs_all=False)
+    seen["at"] = "when it has learned"
+    with torch.no_grad():
+        U = own(ids[:, :-1])
+    seen["loss"] = cross_entropy(U.flatten(0, 1), ids[:, 1:].flatten()).item()
+    seen["alpha"] = own.attention_weights(ids[0, :-1])[:1]
+    seen["at"] = "when it writes"
+    seen["written"] = write_sentences(own, NUM_WRITTEN)
 
 
-class Effect:
-    """What a function does in its part's place, in a terminal and on a page."""
-
-    def __init__(self, lines: list[str]):
-        """Take the lines to show."""
-        self.lines = lines
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f'<pre class="slp-effect">{escape(str(self))}</pre>'
+@lru_cache
+def learn_right(choice: str) -> dict[str, Any]:
+    """Return what the right model has come to, with this way to choose words."""
+    seen: dict[str, Any] = {}
+    learn(OnePart(choice, None), seen)
+    return seen
 
 
-def follow(name: str, function: Callable[..., Any]) -> Effect:
+def follow(name: str, function: Callable[..., Any]) -> str:
     """Train chapter 5's model with a reader's function, beside the right one.
 
     Args:
@@ -148,65 +114,53 @@ def follow(name: str, function: Callable[..., Any]) -> Effect:
         Losses, texts and attention of both; or at which step it stops, and why.
     """
     if name not in PLACES:
-        return Effect([f"Chapter 5's model has no {name}: nothing can be seen there."])
+        return f"Chapter 5's model has no {name}: nothing can be seen there."
+    num_threads, yours = torch.get_num_threads(), dict[str, Any]()
     try:
-        parts = OnePart(name, function)
+        torch.set_num_threads(1)  # which is faster for a model of this size
+        parts, right = OnePart(name, function), learn_right(name if name in CHOICES else "")
+        (end, *_), _ = run_with_timeout(lambda _: learn(parts, yours), [{}], function, TIMEOUT_S)
     except UnsupportedCall as error:
-        return Effect([f"It cannot take its part's place. {error}"])
-    num_threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # which is faster for a model of this size
-    try:
-        right, yours = _learn_right(name if name in CHOICES else ""), Learned()
-        found, _ = run_with_timeout(lambda _: yours.learn(parts), [{}], function, TIMEOUT_S)
+        return f"It cannot take its part's place. {error}"
     finally:
         torch.set_num_threads(num_threads)
     lines = [
         f"Chapter 5's model after {TRAINING_STEPS} steps on its eight sentences, from the same "
         f"weights, with the right {name} and with yours:"
     ]
-    return Effect(lines + _compare(right, yours) + _describe_end(found[0], yours.at))
+    return "\n".join([*lines, *_compare(right, yours), *_describe_end(end, yours.get("at", ""))])
 
 
-@lru_cache
-def _learn_right(choice: str) -> Learned:
-    """Return what the right model has come to, with this way to choose words."""
-    learned = Learned()
-    learned.learn(OnePart(choice, None))
-    return learned
-
-
-def _compare(right: Learned, yours: Learned) -> list[str]:
+def _compare(right: dict[str, Any], yours: dict[str, Any]) -> list[str]:
     """Return what both have, one beside or below the other."""
-    if yours.loss is None or right.loss is None:
-        return []
-    lines = [f"  loss, nats a word     right {right.loss:.3f}   yours {yours.loss:.3f}"]
-    floor = compute_lowest_loss()
-    if yours.loss < floor - 1e-3:
-        lines.append(
-            f"    No honest model is below {floor:.3f}: it sees the word that it predicts."
-        )
-    if yours.alpha is not None and right.alpha is not None:
+    lines, both = [], [*right.keys() & yours.keys()]
+    if "loss" in both:
+        right_loss, loss = right["loss"], yours["loss"]
+        lines.append(f"  loss, nats a word     right {right_loss:.3f}   yours {loss:.3f}")
+        if loss < (floor := own_model.compute_lowest_loss()) - 1e-3:
+            lines.append(
+                f"    No honest model is below {floor:.3f}: it sees the word that it predicts."
+            )
+    if "alpha" in both:
         lines.append("  where its first head looks, darker for more:")
-        pair = torch.stack([right.alpha, yours.alpha])
-        lines += draw_weights(pair, ["right", "yours"], SENTENCES[0][:-1])
-    for whose, one in (("right", right), ("yours", yours)):
-        if one.written:
-            known = count_known(one.written)
-            lines.append(f"  {whose}: of {NUM_WRITTEN} texts {known} are of the eight. The first:")
-            lines += [f"    {text}" for text in one.written[:NUM_SHOWN]]
-    if yours.written == right.written and abs(yours.loss - right.loss) < 5e-3:
+        pair = torch.cat([right["alpha"], yours["alpha"]])
+        lines += own_model.draw_weights(pair, ["right", "yours"], own_model.SENTENCES[0][:-1])
+    for whose, one in (("right", right), ("yours", yours)) if "written" in both else ():
+        known = count_known(one["written"])
+        lines.append(f"  {whose}: of {NUM_WRITTEN} texts {known} are of the eight. The first:")
+        lines += [f"    {text}" for text in one["written"][:NUM_SHOWN]]
+    if "written" in both and right["written"] == yours["written"] and abs(loss - right_loss) < 5e-3:
         lines.append("  No difference to speak of: training makes up for it, or it lies elsewhere.")
     return lines
 
 
 def _describe_end(end: Any, at: str) -> list[str]:
     """Return why a model came no further; nothing if it did."""
-    if isinstance(end, TimedOut):
-        where = f", {end.source_line}" if end.source_line else ""
-        return [f"  Yours has not ended after {TIMEOUT_S:.0f} seconds: it was {at}{where}."]
-    if not isinstance(end, RaisedError):
+    if not isinstance(end, RaisedError | TimedOut):
         return []
-    if end.kind == "ValueError" and not end.source_line:  # of our own
-        return [f"  Yours goes no further. {end.message}."]
     where = f", in {end.source_line}" if end.source_line else ""
+    if isinstance(end, TimedOut):
+        return [f"  Yours has not ended after {TIMEOUT_S:.0f} seconds. It was {at}{where}."]
+    if end.kind == "ValueError" and not where:  # of our own
+        return [f"  Yours goes no further. {end.message}."]
     return [f"  Yours stops {at}{where}: {end.kind}: {end.message}."]

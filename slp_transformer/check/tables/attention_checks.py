@@ -64,9 +64,9 @@ def _softmax_cases() -> list[Inputs]:
     "Subtract the largest score first; it cancels in the fraction.",
     "not normalized [no / total]: The exponentials are not divided by their sum, so they don't "
     "sum to 1.",
-    "largest of all: The largest score of the whole matrix is subtracted, so that all powers of a "
-    "row with small scores become 0, and 0/0 is not a number: subtract each row's own.",
-    lambda scores: (powers := (scores - scores.max()).exp()) / powers.sum(-1, keepdim=True),
+    "largest of all [amax over axis None]: The largest score of the whole matrix is subtracted, "
+    "so that all powers of a row with small scores become 0, and 0/0 is not a number: subtract "
+    "each row's own.",
     "other axis: The softmax runs over the wrong axis: each row should sum to 1.",
     lambda scores: scores.softmax(0),
     "all entries: The entries of the whole matrix sum to 1; each row should.",
@@ -100,10 +100,7 @@ def _softmax_cases() -> list[Inputs]:
     "sigmoid for exp: The shares are those of sigmoids, which stay below 1; take them of exp.",
     lambda scores: (powers := scores.sigmoid()) / powers.sum(-1, keepdim=True),
     "−scores: The sign is reversed: the smallest score gets the largest weight.",
-    "base 2: The powers have base 2; they should have base e, as `exp` takes them.",
-    lambda scores: (
-        (powers := 2 ** (scores - scores.amax(-1, keepdim=True))) / powers.sum(-1, keepdim=True)
-    ),
+    "base 2 [exp2 for exp]: The powers have base 2; they should have base e, as `exp` takes them.",
     "mean subtracted [mean for amax]: What is subtracted is not the largest score, so a score far "
     "above the others still overflows: subtract the largest.",
     "largest subtracted once: The largest score is subtracted above the line alone; the sum below "
@@ -139,8 +136,8 @@ def _sum_cases() -> list[Inputs]:
     "`simple-sum`",
     _sum_cases,
     "alpha_i = 1: The rows are added up without their weights.",
-    "mean: The sum is divided by the number of rows; the weights sum to 1 already.",
-    lambda alpha_i, right: right / len(alpha_i),
+    "mean [alpha_i / width]: The sum is divided by the number of rows; the weights sum to 1 "
+    "already.",
     "mean of the rows: The rows are averaged; each counts by its weight.",
     lambda alpha_i, rows: rows[: len(alpha_i)].mean(0),
     "mean of all rows: The sum is divided by the number of rows; the weights sum to 1 already.",
@@ -156,18 +153,15 @@ def _sum_cases() -> list[Inputs]:
     lambda alpha_i, rows: (alpha_i[:, None] * rows[: len(alpha_i)]).sum(1),
     "row i alone: This is the row of token i alone; weight j belongs to row j.",
     lambda alpha_i, rows: rows[len(alpha_i) - 1],
-    "weights twice: Each weight is used squared.",
-    lambda alpha_i, rows, solve: solve(alpha_i**2, rows),
+    "weights twice [alpha_i squared]: Each weight is used squared.",
     "not added up: Only the last part is left: add each to the sum, total = total + ….",
     lambda alpha_i, rows: alpha_i[-1] * rows[len(alpha_i) - 1],
-    "row before: Weight j is used with row j − 1; it belongs to row j.",
-    lambda alpha_i, rows: alpha_i @ rows[torch.arange(len(alpha_i)) - 1],
-    "softmax again: The softmax is taken once more; `alpha_i` are weights already.",
-    lambda alpha_i, rows: alpha_i.softmax(-1) @ rows[: len(alpha_i)],
+    "row before [rows moved down]: Weight j is used with row j − 1; it belongs to row j.",
+    "softmax again [softmax of alpha_i]: The softmax is taken once more; `alpha_i` are weights "
+    "already.",
     "returned too early: Only the first part is left: return after the loop, not in it.",
     lambda alpha_i, rows: alpha_i[0] * rows[0],
-    "all rows: There may be more rows than weights: take only `rows[: len(alpha_i)]`.",
-    lambda alpha_i, rows: alpha_i @ rows,
+    "all rows [ends late]: There may be more rows than weights: take only `rows[: len(alpha_i)]`.",
     "last rows: The last rows are taken; weight j belongs to row j, counted from the first.",
     lambda alpha_i, rows: alpha_i @ rows[-len(alpha_i) :],
     "row after: Weight j is used with row j + 1; it belongs to row j.",
@@ -253,8 +247,7 @@ def _simple_cases() -> list[Inputs]:
     lambda X, i, right: X[i] + right,
     "first token left out: The first token is never read: the rows begin with X[0].",
     lambda X, i: torch.softmax((seen := X[min(i, 1) : i + 1]) @ X[i], -1) @ seen,
-    "first token left out (of itself): …",
-    lambda X, i: torch.softmax((seen := X[1 : i + 1]) @ X[i], -1) @ seen,
+    "first token left out (of itself) [begins late]: …",
     "all ask: All tokens up to i ask, and their outputs are averaged; token i alone asks.",
     lambda X, i: (torch.softmax((seen := X[: i + 1]) @ seen.T, -1) @ seen).mean(0),
     "distances: The scores are minus squared distances; take the dot products.",
@@ -265,8 +258,7 @@ def _simple_cases() -> list[Inputs]:
     lambda X, i: torch.softmax((seen := X[max(i - 1, 0) : i + 1]) @ X[i], -1) @ seen,
     "counted from 1 [i − 1]: This is the output of token i − 1: i counts from 0, so that token i "
     "is X[i] and reads X[:i + 1].",
-    "counted from 1 (guarded): …",
-    lambda X, i, solve: solve(X, max(i - 1, 0)),
+    "counted from 1 (guarded) [i − 1 (at least 0)]: …",
     "cosines: The scores are cosines; take the dot products as they are.",
     lambda X, i: (
         torch.softmax((Y := X / X.norm(dim=1, keepdim=True))[: i + 1] @ Y[i], -1) @ X[: i + 1]
@@ -329,8 +321,8 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     ),
     "causal as well: The future is hidden beside what the mask hides: add the mask alone.",
     lambda Q, K, V, mask, solve: solve(Q, K, V, mask + torch.full_like(mask, -INF).triu(1)),
-    "scaled by √N: The scores are divided by the root of the number of tokens, not √d_k.",
-    lambda Q, K, V, mask, solve: solve(Q * (Q.shape[-1] / Q.shape[-2]) ** 0.5, K, V, mask),
+    "scaled by √N [size of another axis]: The scores are divided by the root of the number of "
+    "tokens, not √d_k.",
     "scaled by √N (keys): …",
     lambda Q, K, V, mask, solve: solve(Q * (Q.shape[-1] / K.shape[-2]) ** 0.5, K, V, mask),
     "other axis: The softmax runs over the queries; each row of weights should sum to 1.",
@@ -377,8 +369,8 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     lambda Q, K, V, mask, solve: solve(
         Q * Q.shape[-1] ** 0.5 / Q.norm(dim=-1, keepdim=True), K, V, mask
     ),
-    "scores negated: The sign of the scores is reversed: the smallest gets the largest weight.",
-    lambda Q, K, V, mask, solve: solve(-Q, K, V, mask),
+    "scores negated [−Q]: The sign of the scores is reversed: the smallest gets the largest "
+    "weight.",
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:

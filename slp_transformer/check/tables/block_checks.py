@@ -102,19 +102,18 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     lambda x, gamma, beta, solve: (
         gamma * solve(x.flatten(), torch.ones(n := x.numel()), torch.zeros(n)).view_as(x) + beta
     ),
-    "mean of all: The mean is that of the whole matrix; each row has its own.",
-    lambda x, gamma, beta: gamma * (x - x.mean()) / x.std(-1, correction=0, keepdim=True) + beta,
-    "σ of all: σ is that of the whole matrix; each row has its own.",
-    lambda x, gamma, beta: gamma * (x - x.mean(-1, keepdim=True)) / x.std(correction=0) + beta,
+    "mean of all [mean over axis None]: The mean is that of the whole matrix; each row has its "
+    "own.",
+    "σ of all [var over axis None]: σ is that of the whole matrix; each row has its own.",
     "over tokens: Mean and σ are taken over the tokens, not over the features of a row.",
     lambda x, gamma, beta, solve: (
         gamma * solve(x.T, torch.ones(len(x)), torch.zeros(len(x))).T + beta
     ),
-    "gain on the offset: γ multiplies β as well: multiply the row by γ first, then add β.",
-    lambda x, gamma, beta, solve: solve(x, gamma, gamma * beta),
+    "gain on the offset [addition before multiplication]: γ multiplies β as well: multiply the "
+    "row by γ first, then add β.",
     "root mean square: The mean is not subtracted: that is RMSNorm.",
-    "divided by the length: The row is divided by its norm; σ is the norm over √d.",
-    lambda x, gamma, beta, solve: solve(x, gamma / x.shape[-1] ** 0.5, beta),
+    "divided by the length [gamma / √width]: The row is divided by its norm; σ is the norm over "
+    "√d.",
     "mean deviation: The mean of |x − μ| is taken; σ is the root of the mean of squares.",
     lambda x, gamma, beta: (
         gamma * (y := x - x.mean(-1, keepdim=True)) / y.abs().mean(-1, keepdim=True) + beta
@@ -138,8 +137,7 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     lambda x, gamma, beta: (
         (gamma * x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True) + beta
     ),
-    "gain + 1: The gain is 1 + γ; here it is γ itself.",
-    lambda x, gamma, beta, solve: solve(x, gamma + 1, beta),
+    "gain + 1 [gamma and 1]: The gain is 1 + γ; here it is γ itself.",
     "gain summed: This is the dot product of γ and the row; γ multiplies elementwise.",
     lambda x, gamma, beta, solve: (
         (solve(x, torch.ones_like(gamma), 0 * beta) @ gamma)[..., None] + beta
@@ -149,12 +147,8 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     "gain summed (γ first): …",
     lambda x, gamma, beta, solve: gamma @ solve(x, torch.ones_like(gamma), 0 * beta) + beta,
     *_large_epsilons(),
-    "multiplied by σ: The row is multiplied by σ; divide by it.",
-    lambda x, gamma, beta: (
-        gamma * (x - x.mean(-1, keepdim=True)) * x.std(-1, correction=0, keepdim=True) + beta
-    ),
-    "one more in the variance: The variance divides by d + 1; it should divide by d.",
-    lambda x, gamma, beta, solve: solve(x, gamma * (1 + 1 / x.shape[-1]) ** 0.5, beta),
+    "multiplied by σ [1 by the variance]: The row is multiplied by σ; divide by it.",
+    "one more in the variance [-1 for 0]: The variance divides by d + 1; it should divide by d.",
     "μ too late: μ is subtracted after the division by σ; subtract it before.",
     lambda x, gamma, beta: (
         gamma * (x / x.std(-1, correction=0, keepdim=True) - x.mean(-1, keepdim=True)) + beta
@@ -224,10 +218,8 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Inputs]:
     "ReLU.",
     "ReLU at the end: ReLU comes after W_2; it should come between the two matrices.",
     lambda x, W_1, b_1, W_2, b_2: torch.relu((x @ W_1 + b_1) @ W_2 + b_2),
-    "ReLU before b_1: ReLU comes before b_1 is added.",
-    lambda x, W_1, b_1, W_2, b_2: (torch.relu(x @ W_1) + b_1) @ W_2 + b_2,
-    "b_2 in the matrix: b_2 is added to W_2; add it to the product.",
-    lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1 + b_1) @ (W_2 + b_2),
+    "ReLU before b_1 [relu first]: ReLU comes before b_1 is added.",
+    "b_2 in the matrix [addition before product]: b_2 is added to W_2; add it to the product.",
     "GELU [gelu for relu]: This uses GELU, as in GPT-2; the equation has ReLU.",
     "Swish [silu for relu]: This uses Swish; the equation has ReLU.",
     "sigmoid [sigmoid for relu]: This uses a sigmoid; the equation has ReLU.",
@@ -308,8 +300,8 @@ GATE_MISTAKES = (
     lambda x, W_1, b_1, W_2, b_2, W_3, b_3, solve: solve(
         x, W_1, 0 * b_1, W_2, 0 * b_2, W_3, 0 * b_3
     ),
-    "bent late: Swish comes after the product of the two; it belongs to the first alone.",
-    lambda x, W_1, b_1, W_2, b_2, W_3, b_3: F.silu((x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3,
+    "bent late [silu last]: Swish comes after the product of the two; it belongs to the first "
+    "alone.",
     "bent early: Swish is applied to x; apply it to the first product.",
     lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (F.silu(x) @ W_1 + b_1) * (x @ W_2 + b_2) @ W_3 + b_3,
     "b_1 once: b_1 is added in one of the two factors of Swish alone; both are of x W_1 + b_1.",

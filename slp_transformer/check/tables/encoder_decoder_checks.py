@@ -125,11 +125,8 @@ def _decoder_cases() -> list[Inputs]:
         X + ffn(norm((Y := X + attention(norm(X))) + cross_attention(norm(Y), H_enc)))
     ),
     "no feedforward layer [no + ffn(norm(Z))]: The feedforward layer is left out.",
-    "ffn on the norm: The feedforward layer is added to its own input, the norm; add it to the "
-    "stream.",
-    lambda X, H_enc, attention, cross_attention, ffn, norm: (
-        (X := norm((X := X + attention(norm(X))) + cross_attention(norm(X), H_enc))) + ffn(X)
-    ),
+    "ffn on the norm [the stream after cross-attention standardized]: The feedforward layer is "
+    "added to its own input, the norm; add it to the stream.",
     "norm once: All three sublayers read the norm of X; each should read that of the current "
     "stream.",
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
@@ -156,14 +153,9 @@ def _decoder_cases() -> list[Inputs]:
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
         (X := (X := X + attention(norm(X))) + cross_attention(norm(X), H_enc)) + ffn(X)
     ),
-    "no norm at self-attention: The norm before self-attention is missing.",
-    lambda X, H_enc, attention, cross_attention, ffn, norm: (
-        (X := (X := X + attention(X)) + cross_attention(norm(X), H_enc)) + ffn(norm(X))
-    ),
-    "source normalized: H_enc is normalized again; the encoder already ends in a norm.",
-    lambda X, H_enc, attention, cross_attention, ffn, norm, solve: solve(
-        X, norm(H_enc), attention, cross_attention, ffn, norm
-    ),
+    "no norm at self-attention [no norm()]: The norm before self-attention is missing.",
+    "source normalized [H_enc standardized]: H_enc is normalized again; the encoder already ends "
+    "in a norm.",
     "post-norm: This is post-norm, as in 2017; normalize the input of each sublayer.",
     lambda X, H_enc, attention, cross_attention, ffn, norm: norm(
         (X := norm((X := norm(X + attention(X))) + cross_attention(X, H_enc))) + ffn(X)
@@ -224,14 +216,14 @@ def _beam_cases() -> list[Inputs]:
     "times the length [· for /]: The sum is multiplied by the length; divide it.",
     "mean probability: This is the log of the mean probability; average the logs.",
     lambda log_probabilities: log_probabilities.exp().mean().log(),
-    "mean of probabilities: This is the mean probability; return the mean of the logarithms.",
-    lambda log_probabilities: log_probabilities.exp().mean(),
+    "mean of probabilities [exp of log_probabilities]: This is the mean probability; return the "
+    "mean of the logarithms.",
     "then exp: This is exp of the mean logarithm; return the mean itself.",
     "probability by length: The probability is divided by the length; divide the sum of the "
     "logarithms.",
     lambda log_probabilities: log_probabilities.sum().exp() / len(log_probabilities),
-    "root of the length: The sum is divided by the root of the length; divide by the length.",
-    lambda log_probabilities: log_probabilities.sum() / len(log_probabilities) ** 0.5,
+    "root of the length [log_probabilities · √width]: The sum is divided by the root of the "
+    "length; divide by the length.",
     "penalty of 2016: The length goes through a penalty, ((5 + T)/6)^α; divide by the length.",
     lambda log_probabilities: log_probabilities.sum() / ((5 + len(log_probabilities)) / 6) ** 0.6,
     "penalty of 2016 (0.65): …",
@@ -250,8 +242,8 @@ def _beam_cases() -> list[Inputs]:
     lambda log_probabilities: log_probabilities[-1],
     "largest: This is the log probability of the most probable word; take their mean.",
     lambda log_probabilities: log_probabilities.max(),
-    "length squared: The sum is divided by the square of the length; divide by the length.",
-    lambda log_probabilities: log_probabilities.sum() / len(log_probabilities) ** 2,
+    "length squared [log_probabilities / width]: The sum is divided by the square of the length; "
+    "divide by the length.",
     "median: This is the median; take the mean.",
     lambda log_probabilities: log_probabilities.median(),
     "perplexity: This is the perplexity, exp of minus the mean; return the mean itself.",

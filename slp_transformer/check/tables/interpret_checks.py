@@ -102,10 +102,8 @@ def _alpha_cases() -> list[Inputs]:
     "token before: This is the weight on the previous token, which is the score of a "
     "previous-token head.",
     lambda alpha, period: alpha.diagonal(-1)[period - 1 :].mean(),
-    "hits: This is how often the largest weight is there; the score is the mean weight.",
-    lambda alpha, period: (
-        (alpha.argmax(-1)[period:] == torch.arange(1, len(alpha) - period + 1)).to(alpha).mean()
-    ),
+    "hits [largest of alpha]: This is how often the largest weight is there; the score is the "
+    "mean weight.",
     "first copy: This is the weight on the first copy; take that on the latest one, P − 1 places "
     "back.",
     lambda alpha, period: torch.stack(
@@ -162,8 +160,8 @@ def _lens_cases() -> list[Inputs]:
     "variance: The rows are divided by the variance; divide by its root.",
     "not divided: The rows are not divided by their standard deviation.",
     "all rows together: Mean and σ are those of the matrix; each row has its own.",
-    "gain on the offset: γ multiplies β as well: multiply the row by γ first, then add β.",
-    lambda H, gamma, beta, E, solve: solve(H, gamma, gamma * beta, E),
+    "gain on the offset [addition before multiplication]: γ multiplies β as well: multiply the "
+    "row by γ first, then add β.",
     accepted=tuple(EPSILONS),
 )
 def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
@@ -244,8 +242,7 @@ def _circuit_cases() -> list[Inputs]:
     "inside: This is W_Qᵀ W_K, [d_k×d_k]; the matrix should be [d×d].",
     lambda W_Q, W_K: W_Q.T @ W_K,
     "inside, keys first [sides of @]: This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].",
-    "scaled: It is divided by √d_k; return only the product.",
-    lambda W_Q, right: right / W_Q.shape[1] ** 0.5,
+    "scaled [W_Q / √width]: It is divided by √d_k; return only the product.",
     "elementwise: The entries are multiplied one by one; take the matrix product, W_Q @ W_K.T.",
     lambda W_Q, W_K: W_Q * W_K,
 )
@@ -279,10 +276,8 @@ def _copying_cases() -> list[Inputs]:
     "raised at all: This counts tokens that raise themselves at all; they should raise themselves "
     "most.",
     lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).diagonal().gt(0).to(E).mean(),
-    "lowered: The largest absolute value is taken; take the largest number.",
-    lambda E, W_V, W_O: (
-        (E @ W_V @ W_O @ E.T).abs().argmax(-1).eq(torch.arange(len(E))).to(E).mean()
-    ),
+    "lowered [the product of the matrices squared]: The largest absolute value is taken; take the "
+    "largest number.",
     "mean of the diagonal: This is the mean of the tokens' own numbers; count the tokens for which "
     "it is the largest of the row.",
     lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).diagonal().mean(),

@@ -101,13 +101,12 @@ def _loss_cases() -> list[Inputs]:
     "over the words.",
     "other axis (last row too): …",
     lambda U, ids: -torch.log_softmax(U, 0)[:-1].gather(-1, ids[1:, None]).mean(),
-    "two words on: The targets are shifted by two: position t predicts the next word, w_{t+1}.",
-    lambda U, ids: -torch.log_softmax(U[:-2], -1).gather(-1, ids[2:, None]).mean(),
+    "two words on [begins late]: The targets are shifted by two: position t predicts the next "
+    "word, w_{t+1}.",
     "first word next: The last position counts, with the first word as its target; leave it out.",
     lambda U, ids: -torch.log_softmax(U, -1).gather(-1, ids.roll(-1)[:, None]).mean(),
-    "first left out: The first position is left out, but each word is still compared with its own "
-    "logits: U[t] predicts ids[t + 1].",
-    lambda U, ids: -torch.log_softmax(U[1:], -1).gather(-1, ids[1:, None]).mean(),
+    "first left out [U moved up]: The first position is left out, but each word is still compared "
+    "with its own logits: U[t] predicts ids[t + 1].",
     "overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, "
     "or subtract the largest first.",
     lambda U, ids: (
@@ -124,17 +123,16 @@ def _loss_cases() -> list[Inputs]:
             lambda U, ids: -(U[:-1].softmax(-1).gather(-1, ids[1:, None]) + eps).log().mean()
         )
     ),
-    "mean over all words: The mean also runs over the words of the vocabulary; a position has one "
-    "loss, that of the word that came next.",
-    lambda U, right: right / U.shape[-1],
-    "last position counted: The sum is divided by N; only N − 1 positions have a next word.",
-    lambda ids, right: right * (len(ids) - 1) / len(ids),
+    "mean over all words [log y / width]: The mean also runs over the words of the vocabulary; a "
+    "position has one loss, that of the word that came next.",
+    "last position counted [one more in mean]: The sum is divided by N; only N − 1 positions have "
+    "a next word.",
     "first word not predicted: The first loss is left out: U[0] predicts ids[1].",
     lambda U, ids, solve: solve(U[1:], ids[1:]),
-    "last alone: Only the last word's loss is taken; take the mean over all that came next.",
-    lambda U, ids, solve: solve(U[-2:], ids[-2:]),
-    "returned too early: Only the first word's loss is left: return after the loop, not in it.",
-    lambda U, ids, solve: solve(U[:2], ids[:2]),
+    "last alone [last row of the losses of the words]: Only the last word's loss is taken; take "
+    "the mean over all that came next.",
+    "returned too early [first row of the losses of the words]: Only the first word's loss is "
+    "left: return after the loop, not in it.",
     "returned too early (divided): …",
     lambda U, ids, solve: solve(U[:2], ids[:2]) / (len(ids) - 1),
     "mean of 1 − p: The mean of 1 − p is taken; the loss of a word is −log p.",
@@ -281,8 +279,8 @@ def _masked_cases() -> list[Inputs]:
     "`mlm-loss`",
     _masked_cases,
     *LOSS_MISTAKES,
-    "all positions: All positions count; only the masked ones should.",
-    lambda U, x, solve: solve(U, x, torch.arange(len(x))),
+    "all positions [mean row of the losses of the words]: All positions count; only the masked "
+    "ones should.",
     "the others: The positions that are not masked count; the masked ones should.",
     lambda U, x, M, solve: solve(U, x, torch.tensor([i for i in range(len(x)) if i not in M])),
     "next word: Position i is compared with the next word; the masked word is its own.",
@@ -299,9 +297,8 @@ def _masked_cases() -> list[Inputs]:
     *epsilon_in_log(lambda eps: lambda U, x, M: -(U.softmax(-1)[M, x[M]] + eps).log().mean()),
     "words counted from M: The first words are used; the word of a masked position i is x[i].",
     lambda U, x, M: -torch.log_softmax(U, -1)[M, x[: len(M)]].mean(),
-    "logits before: The logits of position i − 1 are used; the masked word's own are at position "
-    "i.",
-    lambda U, x, M: -torch.log_softmax(U, -1)[M - 1, x[M]].mean(),
+    "logits before [U moved down]: The logits of position i − 1 are used; the masked word's own "
+    "are at position i.",
     "logits before (or the first): …",
     lambda U, x, M: -torch.log_softmax(U, -1)[(M - 1).clamp(min=0), x[M]].mean(),
     "all pairs: Each masked position is compared with all masked words; each has one of its own: "
@@ -335,12 +332,11 @@ def _perplexity_cases() -> list[Inputs]:
     lambda probabilities: (1 / probabilities).prod() ** 0.5,
     "then inverse: This is the mean probability, P to the 1/T; perplexity is one over it.",
     "then log: This is the cross-entropy; perplexity is exp of it.",
-    "T − 1: The sum is divided by T − 1; all T words have a probability here.",
-    lambda probabilities: (-probabilities.log().sum() / (len(probabilities) - 1)).exp(),
+    "T − 1 [one less in mean]: The sum is divided by T − 1; all T words have a probability here.",
     "mean of inverses: The mean of 1/p is taken; take exp of the mean of −log p.",
     lambda probabilities: (1 / probabilities).mean(),
-    "inverse of the mean: One over the mean of p is taken; take exp of the mean of −log p.",
-    lambda probabilities: 1 / probabilities.mean(),
+    "inverse of the mean [mean of probabilities]: One over the mean of p is taken; take exp of "
+    "the mean of −log p.",
     "bases mixed [log2 for log]: The logarithm has base 2, but exp undoes base e.",
     "precedence: The power binds before the division: write ** (-1 / T).",
     lambda probabilities: probabilities.prod() ** (-1) / len(probabilities),
@@ -358,8 +354,7 @@ def _perplexity_cases() -> list[Inputs]:
     lambda probabilities: (-(probabilities + 1e-12).log().mean()).exp(),
     "underflow: The product of small probabilities is rounded to 0: add logarithms instead.",
     lambda probabilities: probabilities.prod() ** (-1 / len(probabilities)),
-    "no logarithm: The logarithm is missing: average −log p.",
-    lambda probabilities: (-probabilities.mean()).exp(),
+    "no logarithm [exp of probabilities]: The logarithm is missing: average −log p.",
     "harmonic mean: This is the harmonic mean of the probabilities; perplexity is exp of the mean "
     "of −log p.",
     lambda probabilities: 1 / (1 / probabilities).mean(),
@@ -411,12 +406,12 @@ def _lora_cases() -> list[Inputs]:
     "A and B swapped: A and B are swapped: multiply x by A [k×r] first, then by B [r×d].",
     "no scale [no · scale]: The scale α/r is missing.",
     "scaled by α [no / A.shape[1]]: What the adapter adds is multiplied by α; it should be by α/r.",
-    "scaled by the root: What the adapter adds is multiplied by α/√r; it should be by α/r.",
-    lambda x, W, A, B, alpha, solve: solve(x, W, A, B, alpha * A.shape[1] ** 0.5),
+    "scaled by the root [A · √width]: What the adapter adds is multiplied by α/√r; it should be "
+    "by α/r.",
     "all scaled: xW is scaled, too; the scale belongs to the adapter alone.",
     lambda x, W, A, B, alpha, solve: solve(x, alpha / A.shape[1] * W, A, B, alpha),
-    "r of the wrong axis: The scale divides by the size of x; r is A's number of columns.",
-    lambda x, W, A, B, alpha, solve: solve(x, W, A, B, alpha * A.shape[1] / len(A)),
+    "r of the wrong axis [0 for 1]: The scale divides by the size of x; r is A's number of "
+    "columns.",
     "−A: The adapter is subtracted; add it.",
     "r is d: The scale divides by B's number of columns, d; r is A's.",
     lambda x, W, A, B, alpha, solve: solve(x, W, A, B, alpha * A.shape[1] / B.shape[1]),

@@ -26,8 +26,7 @@ def _rms_cases() -> list[Inputs]:
     lambda x, gamma, eps: (
         gamma * (x - x.mean(-1, keepdim=True)) / (x.square().mean(-1, keepdim=True) + eps).sqrt()
     ),
-    "layer norm: This is layer norm; RMSNorm does not subtract the mean.",
-    lambda x, gamma, eps, solve: solve(x - x.mean(-1, keepdim=True), gamma, eps),
+    "layer norm [x centered]: This is layer norm; RMSNorm does not subtract the mean.",
     "deviation: The row is divided by its standard deviation; divide by the root mean square.",
     lambda x, gamma, eps: gamma * x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt(),
     "eps outside: ε is added outside the root; add it to the mean square, under the root.",
@@ -43,8 +42,7 @@ def _rms_cases() -> list[Inputs]:
     "of each row.",
     "all rows together [mean over axis None]: The mean square is that of the whole matrix; use "
     "that of each row.",
-    "gain from 0: The gain is 1 + γ, as in Gemma's files; here it is γ itself.",
-    lambda x, gamma, eps, solve: solve(x, 1 + gamma, eps),
+    "gain from 0 [gamma and 1]: The gain is 1 + γ, as in Gemma's files; here it is γ itself.",
     "d − 1, eps outside: The mean square divides by d − 1, and ε is added outside the root, as in "
     "the Annotated Transformer's norm; divide by d, and add ε under the root.",
     lambda x, gamma, eps: (
@@ -100,8 +98,7 @@ def _rotation_cases() -> list[Inputs]:
     "root of base: θ_i is base^(−i/d_k); it should be base^(−2i/d_k).",
     "base squared: θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).",
     "1/base: The minus in the exponent −2i/d_k is missing.",
-    "one angle: All pairs have the same angle; that of pair i is pos · θ_i.",
-    lambda X, start, solve: solve(X, start, 1.0),
+    "one angle [base = 1]: All pairs have the same angle; that of pair i is pos · θ_i.",
     "exponent from 1: The pairs are counted from 1; count them from 0.",
     lambda X, start, base: _turn(X, _angles(X, start, base) * base ** (-2 / X.shape[1])),
     "no minus [+ for −]: A minus is missing: a′ = a cos − b sin. Otherwise lengths change.",
@@ -192,8 +189,7 @@ def _step_cases() -> list[Inputs]:
     "0.",
     "one too early [size too small]: The new token is at position n, not n − 1: there are n "
     "cached keys before it.",
-    "no scaling: The scores are not divided by √d_k.",
-    lambda q, right: right * len(q) ** 0.5,
+    "no scaling [q · √width]: The scores are not divided by √d_k.",
     "scaled by the length: The scores are divided by the root of the number of keys; divide by "
     "√d_k.",
     lambda q, K, right: right * (len(q) / (len(K) + 1)) ** 0.5,
@@ -240,8 +236,7 @@ def _shared_cases() -> list[Inputs]:
     lambda K, A: K[-1:].expand(A, -1, -1),
     "mean for all: All heads have the mean of the keys; each should have those of its group.",
     lambda K, A: K.mean(0, keepdim=True).expand(A, -1, -1),
-    "along tokens: The tokens are repeated; repeat the keys of whole heads.",
-    lambda K, A: K.repeat_interleave(A // len(K), 1),
+    "along tokens [1 for 0]: The tokens are repeated; repeat the keys of whole heads.",
     "along tokens (in turn): …",
     lambda K, A: K.repeat(1, A // len(K), 1),
     "along tokens (cut into heads): …",
@@ -257,8 +252,8 @@ def _shared_cases() -> list[Inputs]:
     lambda K, A: torch.stack([K[min(round(c * len(K) / A), len(K) - 1)] for c in range(A)]),
     "axes exchanged: The axes are [M×A×d_k]; heads come first, [A×M×d_k].",
     lambda K, A: torch.stack([K[c * len(K) // A] for c in range(A)], 1),
-    "along features: The numbers of each key are repeated; repeat the keys of whole heads.",
-    lambda K, A: K.repeat_interleave(A // len(K), 2),
+    "along features [-1 for 0]: The numbers of each key are repeated; repeat the keys of whole "
+    "heads.",
     "c // G (past the end): …",
     lambda K, A: K[torch.arange(A) // len(K)],
 )
@@ -284,10 +279,7 @@ def _gate_cases() -> list[Inputs]:
     "gate_proj and up_proj swapped: Swish is applied to up_proj's product, not gate_proj's.",
     "not turned: The matrices are used as in the file, [out×in]; transpose them.",
     lambda x, gate_proj, up_proj, down_proj, solve: solve(x, gate_proj.T, up_proj.T, down_proj.T),
-    "bent late: Swish is applied to the product; apply it to the gate alone.",
-    lambda x, gate_proj, up_proj, down_proj: (
-        F.silu(x @ gate_proj.T * (x @ up_proj.T)) @ down_proj.T
-    ),
+    "bent late [silu last]: Swish is applied to the product; apply it to the gate alone.",
     "no down_proj [no @ W_3]: down_proj is missing: the result is [d_ff]; it should be [d].",
     "up alone [no · F.silu(first)]: The gate is missing: multiply up_proj's product by Swish of "
     "gate_proj's.",
@@ -333,16 +325,14 @@ def published_ffn(
     "heads a group: Keys and values are counted A/G times, the heads of a group; there are G "
     "groups.",
     lambda L, d, A, G, d_k, d_ff: L * d * (2 * A * d_k + 2 * A // G * d_k + 3 * d_ff),
-    "L for attention alone: Only attention is multiplied by L; the feedforward layer is in every "
-    "block, too.",
-    lambda L, d, A, G, d_k, d_ff: L * 2 * (A + G) * d * d_k + 3 * d * d_ff,
+    "L for attention alone [multiplication before addition]: Only attention is multiplied by L; "
+    "the feedforward layer is in every block, too.",
     "one head: Attention is counted for one head; there are A query heads and G key-value heads.",
     lambda L, d, d_k, d_ff: L * d * (4 * d_k + 3 * d_ff),
     "norms too: The two gains of the norms are counted as well; count the matrices only.",
     lambda L, d, right: right + 2 * L * d,
     "no gate [d_ff = 0]: Only attention is counted; the feedforward layer is missing.",
-    "keys of one group: Keys and values are counted for one group; there are G.",
-    lambda L, d, A, d_k, d_ff: L * d * (2 * A * d_k + 2 * d_k + 3 * d_ff),
+    "keys of one group [G = 1]: Keys and values are counted for one group; there are G.",
     "d_ff = 4d: `d_ff` is given; it need not be 4d.",
     lambda L, d, A, G, d_k, solve: solve(L, d, A, G, d_k, 4 * d),
 )
@@ -378,8 +368,8 @@ def _B_times_G(G: Tensor, steps: int) -> Tensor:
 @check(
     "Newton-Schulz, as Muon takes it (Jordan et al. 2024)",
     _matrix_cases,
-    "not divided: G is not divided by its norm; only singular values up to 1 approach 1.",
-    lambda G, steps: _quintic(G, steps),
+    "not divided [no / G.norm()]: G is not divided by its norm; only singular values up to 1 "
+    "approach 1.",
     "largest: G is divided by its largest singular value; divide by the root of the sum of all "
     "squares, which needs no decomposition.",
     lambda G, steps: _quintic(G / torch.linalg.matrix_norm(G, 2), steps),
@@ -389,8 +379,7 @@ def _B_times_G(G: Tensor, steps: int) -> Tensor:
     lambda G, steps: _quintic(G / G.square().mean().sqrt(), steps),
     "square: G is divided by the sum of its squares; the root is missing.",
     lambda G, steps: _quintic(G / G.norm() ** 2, steps),
-    "one step: This is a single step; take `steps`.",
-    lambda G, solve: solve(G, 1),
+    "one step [steps = 1]: This is a single step; take `steps`.",
     "old A: A is computed only once; compute it from the new X in each step.",
     _with_old_A,
     "no X [no + a * X]: aX is missing.",

@@ -62,8 +62,8 @@ def _head_cases() -> list[Inputs]:
     ),
     "equal weights [W_Q = 0]: All visible tokens get the same weight; the weights are the softmax "
     "of the scores.",
-    "itself alone: Each token reads itself alone; it should read all tokens up to itself.",
-    lambda X, W_V, W_O: X @ W_V @ W_O,
+    "itself alone [no @ alpha]: Each token reads itself alone; it should read all tokens up to "
+    "itself.",
     "one too late [2 for 1]: The mask begins one column too late: each token sees the next one.",
     "then + X: X is added: that is the block's business, not the head's.",
     "no W_V [no @ W_V]: The rows of X themselves are mixed, without W_V.",
@@ -113,8 +113,8 @@ def _split_cases() -> list[Inputs]:
     "columns dealt out: The columns are dealt out in turn: head c should get the d_k columns from "
     "c·d_k on, side by side.",
     lambda X, A: X.reshape(len(X), -1, A).permute(2, 0, 1),
-    "not transposed: The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
-    lambda right: right.transpose(0, 1),
+    "not transposed [1 for 0]: The axes are [N×A×d_k]: transpose, so that heads come first, "
+    "[A×N×d_k].",
     "then reversed: The heads are in reverse order: head 0 takes the first columns.",
     "first columns: All heads get the first d_k columns; head c's begin at c·d_k.",
     lambda X, A, right: right[:1].expand_as(right),
@@ -138,9 +138,8 @@ def _join_cases() -> list[Inputs]:
 @check(
     "`mh-par-out`",
     _join_cases,
-    "view without transpose: A view or reshape alone makes a row mix tokens: transpose to "
-    "[N×A×d_v] first, then join the last two axes.",
-    lambda heads: heads.reshape(heads.shape[1], -1),
+    "view without transpose [1 for 0]: A view or reshape alone makes a row mix tokens: transpose "
+    "to [N×A×d_v] first, then join the last two axes.",
     "interleaved: The heads' columns are interleaved; keep each head's d_v columns together.",
     lambda heads: heads.permute(1, 2, 0).flatten(1),
     "heads reversed: The heads are joined in reverse order: head 1 comes first.",
@@ -221,8 +220,7 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
         X.mean(0, keepdim=True) @ W_V @ W_O,
         solve(X, W_Q, W_K, W_V, W_O, A, "itself hidden (zeros)"),
     ),
-    "one head: This is one head of size A·d_k: each head should have its own scores.",
-    lambda X, W_Q, W_K, W_V, W_O, solve: solve(X, W_Q, W_K, W_V, W_O, 1),
+    "one head [A = 1]: This is one head of size A·d_k: each head should have its own scores.",
     "one head (scaled by √d_k): …",
     lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(X, W_Q * A**0.5, W_K, W_V, W_O, 1),
     "first head alone: Only the first head is used; join all A of them.",
@@ -270,8 +268,8 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
     ),
     "equal weights [W_Q = 0]: All visible tokens get the same weight; the weights are the softmax "
     "of the scores.",
-    "itself alone: Each token reads itself alone; it should read all tokens up to itself.",
-    lambda X, W_V, W_O: X @ W_V @ W_O,
+    "itself alone [no @ alpha]: Each token reads itself alone; it should read all tokens up to "
+    "itself.",
     "values of head 0: All heads read the values of head 0; each has its own.",
     lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
         X, W_Q, W_K, W_V[:, : W_V.shape[1] // A].repeat(1, A), W_O, A

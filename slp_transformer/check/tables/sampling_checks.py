@@ -21,15 +21,15 @@ def _temperature_cases() -> list[Inputs]:
     "`temperature`",
     _temperature_cases,
     "1/tau: The logits are multiplied by τ; divide, so that a small τ sharpens.",
-    "after softmax: Probabilities are divided by τ; divide the logits, before the softmax.",
-    lambda u, tau: torch.softmax(u, -1) / tau,
+    "after softmax [softmax first]: Probabilities are divided by τ; divide the logits, before the "
+    "softmax.",
     "no effect [no / tau]: τ has no effect: divide the logits by it, before the softmax.",
     "overflow: With a small τ, exp gives ∞ or zeros alone, and ∞/∞ and 0/0 are not numbers: use "
     "torch.softmax, which subtracts the largest first.",
     lambda u, tau: (u / tau).exp() / (u / tau).exp().sum(-1, keepdim=True),
     "root of tau: The logits are divided by the root of τ.",
-    "softmax twice: The softmax is taken twice: of the logits, and then of probabilities.",
-    lambda u, tau: torch.softmax(torch.softmax(u, -1) / tau, -1),
+    "softmax twice [softmax of u]: The softmax is taken twice: of the logits, and then of "
+    "probabilities.",
     "clamped: A small τ is replaced by a larger one: every τ above 0 is allowed.",
     lambda u, tau: torch.softmax(u / max(tau, 0.1), -1),
     "tau squared: The logits are divided by τ²; divide by τ.",
@@ -96,33 +96,27 @@ def _top_k_cases() -> list[Inputs]:
     _top_k_cases,
     "not renormalized: The result does not sum to 1: cut before the softmax.",
     lambda u, right: u.softmax(-1) * (right > 0),
-    "logits 0: Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
-    lambda u, right: u.where(right > 0, 0.0).softmax(-1),
+    "logits 0 [0 for −∞]: Words that are cut get the logit 0, which exp turns into 1; it should "
+    "be −∞.",
     "smallest: The smallest are kept; it should be the largest.",
     lambda u, k: _softmax_of_kept(u, u.topk(k, largest=False).indices),
     "then sorted: The probabilities are sorted; each should keep its word's place.",
     "first k: The first k words are kept; it should be the k largest.",
     lambda u, k: _softmax_of_kept(u, torch.arange(k)),
-    "greedy: Only the most probable word is left; keep k words.",
-    lambda u: _softmax_of_kept(u, u.argmax()),
+    "greedy [then rounded]: Only the most probable word is left; keep k words.",
     "ordered all: Nothing is cut.",
     lambda u: u.softmax(-1),
     "more than k: Words as probable as the k-th stay as well, so that more than k are left.",
     lambda u, k: _softmax_of_kept(u, u >= u.topk(k).values[-1]),
-    "above the k-th: Only logits above the k-th largest stay, which is one too few; keep it, too.",
-    lambda u, k: _softmax_of_kept(u, u >= u.topk(max(k - 1, 1)).values[-1]),
-    "softmax twice: The softmax is taken twice: of the logits, and then of probabilities.",
-    lambda u, k, solve: solve(u.softmax(-1), k),
+    "above the k-th [k − 1 (at least 1)]: Only logits above the k-th largest stay, which is one "
+    "too few; keep it, too.",
+    "softmax twice [softmax of u]: The softmax is taken twice: of the logits, and then of "
+    "probabilities.",
     "equal shares: The words that are left get equal shares; take the softmax of their logits.",
     lambda u, k: torch.zeros_like(u).scatter(0, u.topk(k).indices, 1 / k),
-    "finite: A finite number is not enough: a logit that is kept may be lower; use −∞.",
-    lambda u, k: (
-        torch.full_like(u, -10).scatter(0, (top := u.topk(k)).indices, top.values).softmax(-1)
-    ),
-    "finite (−100): …",
-    lambda u, k: (
-        torch.full_like(u, -100).scatter(0, (top := u.topk(k)).indices, top.values).softmax(-1)
-    ),
+    "finite [-10 for −∞]: A finite number is not enough: a logit that is kept may be lower; use "
+    "−∞.",
+    "finite (−100) [-20 for −∞]: …",
     "places lost: Only k probabilities come back: keep each in its word's place, with 0 elsewhere.",
     lambda u, k: torch.softmax(u.topk(k).values, -1),
     "largest sizes: The logits with the largest absolute values are kept; keep the largest.",
@@ -180,8 +174,8 @@ def _top_p_cases() -> list[Inputs]:
     ),
     "not renormalized: The result does not sum to 1: cut before the softmax.",
     lambda u, right: u.softmax(-1) * (right > 0),
-    "logits 0: Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
-    lambda u, right: u.where(right > 0, 0.0).softmax(-1),
+    "logits 0 [0 for −∞]: Words that are cut get the logit 0, which exp turns into 1; it should "
+    "be −∞.",
     "each above p: Each probability is compared with p; compare the sum from the largest on.",
     lambda u, p: _softmax_of_kept(u, u.softmax(-1) >= p),
     "each above p (or the largest): …",
@@ -216,17 +210,14 @@ def _top_p_cases() -> list[Inputs]:
     lambda u, p, mistakes: _softmax_of_kept(
         u, (s := u.softmax(-1)[_sorted_indices(u, mistakes)]).cumsum(-1) - s < p
     ),
-    "percent: Only the most probable word is left, as if p were percent; keep the fewest that have "
-    "p, a share between 0 and 1.",
-    lambda u, p, solve: solve(u, p / 100),
-    "nothing cut: Nothing is cut.",
-    lambda u: u.softmax(-1),
+    "percent [then one-hot]: Only the most probable word is left, as if p were percent; keep the "
+    "fewest that have p, a share between 0 and 1.",
+    "nothing cut [p = 1]: Nothing is cut.",
     "softmax twice: The softmax is taken twice: divide what is left by its sum.",
     lambda u, p, solve: (
         (kept := solve(u, p, "not renormalized")).where(kept > 0, -math.inf).softmax(-1)
     ),
-    "beyond p: Where the sum is exactly p, one word too many is kept.",
-    lambda u, p, solve: solve(u, p + 1e-6),
+    "beyond p [tanh of the probabilities]: Where the sum is exactly p, one word too many is kept.",
     "divided by p: What is kept is divided by p; divide it by its own sum, which may be more.",
     lambda u, p, right: u.softmax(-1) * (right > 0) / p,
     "two at least: Two words are kept at least; one is enough if it has p.",
@@ -237,10 +228,7 @@ def _top_p_cases() -> list[Inputs]:
     lambda u, p, mistakes: _softmax_of_kept(
         u, _sorted_indices(u, mistakes)[: max(1, int(p * len(u)))]
     ),
-    "share of the words (rounded up): …",
-    lambda u, p, mistakes: _softmax_of_kept(
-        u, _sorted_indices(u, mistakes)[: math.ceil(p * len(u))]
-    ),
+    "share of the words (rounded up) [mean of the probabilities]: …",
     "softmax twice (of shares): …",
     lambda right: right.where(right > 0, -math.inf).softmax(-1),
     accepted=("last of equals",),
@@ -281,16 +269,14 @@ def _draw_cases() -> list[Inputs | RareCase]:
     lambda y, right: min(right + 1, len(y) - 1),
     "counted from 1: Words are counted from 1; the first is word 0.",
     lambda right: right + 1,
-    "always the largest: This is always the most probable word: the dart is not used.",
-    lambda y: int(y.argmax()),
+    "always the largest [largest of y]: This is always the most probable word: the dart is not "
+    "used.",
     "times the dart: Probabilities are multiplied by the dart; compare it with their sum so far.",
     lambda y, dart: int((y * dart).argmax()),
-    "equal shares: Every word has the same share; word w has y[w].",
-    lambda y, dart: int(dart * len(y)),
+    "equal shares [softmax of y]: Every word has the same share; word w has y[w].",
     "nearest: This is the word whose probability is nearest to the dart; find its stretch.",
     lambda y, dart: int((y - dart).abs().argmin()),
-    "rank: This is the word's rank among the most probable; return its number in y.",
-    lambda y, dart, solve: solve(y.sort(descending=True).values, dart),
+    "rank [y sorted]: This is the word's rank among the most probable; return its number in y.",
     "sorted: The words come sorted by probability; they should keep their order.",
     lambda y, dart, solve: (ordered := y.sort(descending=True)).indices[
         solve(ordered.values, dart)
@@ -359,16 +345,10 @@ def _beam_cases() -> list[Inputs]:
     "worst first: The worst of those kept comes first; begin with the best.",
     lambda right: tuple(one.flip(0) for one in right),
     "multiplied [· for +]: Scores are multiplied by log probabilities; logarithms are added.",
-    "probabilities: Probabilities are added to the scores; add their logarithms.",
-    lambda scores, log_y, width, solve: solve(scores, log_y.exp(), width),
+    "probabilities [exp of log_y]: Probabilities are added to the scores; add their logarithms.",
     "word not taken out [no % V]: The words are numbered through all hypotheses: take the "
     "remainder of the division by V.",
-    "divided by B: The place is divided by the number of hypotheses; divide it by V.",
-    lambda scores, log_y, right: (
-        (place := right[0] * log_y.shape[1] + right[1]) // len(scores),
-        place % len(scores),
-        right[2],
-    ),
+    "divided by B [0 for 1]: The place is divided by the number of hypotheses; divide it by V.",
     "words' scores: The scores are those of the words alone; return the sums with the scores so "
     "far.",
     lambda log_y, right: (*(step := right)[:2], log_y[step[0], step[1]]),
@@ -422,8 +402,8 @@ def _leak_cases() -> list[Inputs]:
     "then 1 − it: This is the weight of visible tokens; return that of hidden ones.",
     "scores kept: The hidden scores are left as they are; set them to 0 before the softmax.",
     lambda scores, seen: scores.softmax(-1)[seen:].sum(),
-    "−∞: With −∞ nothing leaks, which is the point; here the hidden scores are set to 0.",
-    lambda: torch.tensor(0.0),
+    "−∞ [then cut]: With −∞ nothing leaks, which is the point; here the hidden scores are set to "
+    "0.",
     "one token: This is the weight of one hidden token; return that of all together.",
     lambda scores, seen, right: right / max(len(scores) - seen, 1),
     "last alone: This is the weight of the last token; add up those of all hidden ones.",

@@ -14,8 +14,8 @@ from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn
     lambda N, N_c, alpha: alpha * N_c / N,
     "exponent on N_c alone: Only N_c has the exponent; the whole fraction does.",
     lambda N, N_c, alpha: N_c**alpha / N,
-    "exponent on N alone: Only N has the exponent; the whole fraction does.",
-    lambda N, N_c, alpha: N_c / N**alpha,
+    "exponent on N alone [power before division]: Only N has the exponent; the whole fraction "
+    "does.",
 )
 def scaling_loss(N: float, N_c: float, alpha: float) -> float:
     """Check `scaling_loss(N, N_c, alpha)`: the loss that the law gives a model of N parameters."""
@@ -27,8 +27,7 @@ def scaling_loss(N: float, N_c: float, alpha: float) -> float:
     lambda: [(1, 1, 1, 2, 3), (5, 3, 2, 7, 11), (4096, 96, 96, 128, 128)],
     "keys only [d_v = 0]: Only keys are counted; values are cached as well.",
     "values only [d_k = 0]: Only values are counted; keys are cached as well.",
-    "queries too: Queries are not cached: no later token needs them.",
-    lambda T, L, A, d_k, d_v, solve: solve(T, L, A, 2 * d_k, d_v),
+    "queries too [d_k doubled]: Queries are not cached: no later token needs them.",
     "then / L: Every block has its own cache: multiply by L.",
     "then / A: Every head has its own keys and values: multiply by A.",
     "then / T: Every token has its own keys and values: multiply by T.",
@@ -36,10 +35,9 @@ def scaling_loss(N: float, N_c: float, alpha: float) -> float:
     "d_v for d_k: Keys have size d_k, so a token needs d_k + d_v numbers, not 2 d_v.",
     "multiplied: A token has a key and a value, d_k + d_v numbers, not d_k times d_v.",
     lambda T, L, A, d_k, d_v: T * L * A * d_k * d_v,
-    "twice: Keys and values are counted twice: d_k + d_v has both already.",
-    lambda right: 2 * right,
-    "no brackets: Only d_k is multiplied by T, L and A: put d_k + d_v in brackets.",
-    lambda T, L, A, d_k, d_v: T * L * A * d_k + d_v,
+    "twice [T doubled]: Keys and values are counted twice: d_k + d_v has both already.",
+    "no brackets [multiplication before addition]: Only d_k is multiplied by T, L and A: put d_k "
+    "+ d_v in brackets.",
     "then · T: The cache grows with T, not with T²: attention weights are not cached.",
     "weights kept: These are the attention weights, T² in each head; the cache holds keys and "
     "values.",
@@ -73,15 +71,15 @@ def _merged_cases() -> list[Inputs]:
     "all scaled: W is scaled as well; only the adapter should be.",
     lambda W, A, B, alpha, solve: solve(alpha / A.shape[1] * W, A, B, alpha),
     "−A: The adapter is subtracted; add it.",
-    "r from the rows: r is taken to be the number of A's rows; it is that of its columns.",
-    lambda W, A, B, alpha, solve: solve(W, A, B, alpha * A.shape[1] / len(A)),
+    "r from the rows [0 for 1]: r is taken to be the number of A's rows; it is that of its "
+    "columns.",
     "one over α: The adapter is divided by α; multiply it by α/r.",
     lambda W, A, B, alpha, solve: solve(W, A, B, A.shape[1] / alpha),
     "scale upside down [sides of /]: The scale is upside down: it should be α/r.",
     "r is d: The scale divides by B's number of columns, d; r is A's.",
     lambda W, A, B, alpha, solve: solve(W, A, B, alpha * A.shape[1] / B.shape[1]),
-    "scaled by the root: The adapter is multiplied by α/√r; it should be multiplied by α/r.",
-    lambda W, A, B, alpha: W + alpha / A.shape[1] ** 0.5 * (A @ B),
+    "scaled by the root [A · √width]: The adapter is multiplied by α/√r; it should be multiplied "
+    "by α/r.",
 )
 def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""

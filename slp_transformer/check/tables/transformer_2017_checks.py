@@ -19,10 +19,10 @@ from slp_transformer.check.tables.loss_checks import epsilon_in_log
         (torch.tensor([300, 0, 5]), 1, 2),
     ],
     "then reversed: The rows are swapped: what the decoder reads comes first.",
-    "read what it writes: The decoder reads the very tokens that it should predict.",
-    lambda right: right[[1, 1]],
-    "write what it reads: The decoder is asked for the token that it has just read.",
-    lambda right: right[[0, 0]],
+    "read what it writes [then last row for all]: The decoder reads the very tokens that it "
+    "should predict.",
+    "write what it reads [then first row for all]: The decoder is asked for the token that it has "
+    "just read.",
     "begin for end: The second row ends in `begin`; it should end in `end`.",
     "both tokens: Both rows have `begin` and `end`: `begin` is only read, `end` only written.",
     lambda target, begin, end: torch.cat(
@@ -31,8 +31,8 @@ from slp_transformer.check.tables.loss_checks import epsilon_in_log
     "end for begin: `end` is in front of the first row; the decoder reads `begin` first.",
     "end in front: The second row begins with `end`; it should end in it.",
     lambda right: torch.stack([right[0], right[1].roll(1)]),
-    "no end: `end` is missing: the decoder must learn to stop, so the rows have N + 1 tokens.",
-    lambda right: right[:, :-1],
+    "no end [then no last column]: `end` is missing: the decoder must learn to stop, so the rows "
+    "have N + 1 tokens.",
     "two ahead: The targets are one word too far: the first is the sentence's first word.",
     lambda end, right: torch.stack([right[0], torch.cat([right[1][1:], torch.tensor([end])])]),
     "begin predicted: The decoder never has to predict `begin`: its targets are the words and "
@@ -90,8 +90,8 @@ def _loss_cases() -> list[Inputs]:
     lambda u, word, share: -(1 - share) * u.log_softmax(-1)[word] - share * u.mean(),
     "always 0.1: The share is always 0.1; use `share`.",
     lambda u, word, solve: solve(u, word, 0.1),
-    "softmax twice: The softmax is applied twice: cross-entropy and log softmax take logits.",
-    lambda u, word, share, solve: solve(u.softmax(-1), word, share),
+    "softmax twice [softmax of u]: The softmax is applied twice: cross-entropy and log softmax "
+    "take logits.",
     "divided twice: The part of all words is divided by |V| twice; their mean divides already.",
     lambda u, word, share: (
         -(1 - share) * (log_y := torch.log_softmax(u, -1))[word] - share / len(u) * log_y.mean()
@@ -120,13 +120,12 @@ def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
     "width not rooted: The factor is 1/d; it should be d^−0.5.",
     lambda d, right: right / d**0.5,
     "then · d: The factor is d^0.5; it should be d^−0.5.",
-    "no climb: The warmup is missing, or its power is upside down: until step `warmup`, the rate "
-    "grows with the step.",
-    lambda step, d: d**-0.5 * step**-0.5,
+    "no climb [step for warmup]: The warmup is missing, or its power is upside down: until step "
+    "`warmup`, the rate grows with the step.",
     "no fall: The decay is missing: after `warmup`, the rate falls as step^−0.5.",
     lambda step, d, warmup: d**-0.5 * (step * warmup**-1.5),
-    "warmup's exponent: The exponent of `warmup` should be −1.5, so that the two parts meet there.",
-    lambda step, d, warmup: d**-0.5 * min(step**-0.5, step * warmup**-0.5),
+    "warmup's exponent [0.5 for 1.5]: The exponent of `warmup` should be −1.5, so that the two "
+    "parts meet there.",
     "constant: After the warmup the rate stays constant; it should fall as step^−0.5.",
     lambda step, d, warmup: d**-0.5 * warmup**-0.5 * min(1, step / warmup),
     "step + 1: The step is increased by 1; it counts from 1 already.",
@@ -158,26 +157,21 @@ def _input_cases() -> list[Inputs]:
     _input_cases,
     "not scaled [no · root]: The embeddings are not multiplied by √d, as in the book's own input.",
     "scaled by d [no ** 0.5]: The embeddings are multiplied by d; it should be √d.",
-    "divided: The embeddings are divided by √d; multiply them.",
-    lambda ids, E, P, solve: solve(ids, E / E.shape[1], P),
-    "positions too: The positions are scaled as well; only the embeddings should be.",
-    lambda ids, E, P, solve: solve(ids, E, E.shape[1] ** 0.5 * P),
+    "divided [E / width]: The embeddings are divided by √d; multiply them.",
+    "positions too [P · √width]: The positions are scaled as well; only the embeddings should be.",
     "positions alone: The positions are scaled instead of the embeddings.",
     lambda ids, E, P: E[ids] + E.shape[1] ** 0.5 * P[: len(ids)],
     "positions by token: The rows of P are chosen by token; choose them by place.",
     lambda ids, E, P, solve: solve(ids, E, P[ids]),
-    "root of |V|: The embeddings are multiplied by √|V|; d is the number of E's columns.",
-    lambda ids, E, P, solve: solve(ids, E * (len(E) / E.shape[1]) ** 0.5, P),
+    "root of |V| [0 for 1]: The embeddings are multiplied by √|V|; d is the number of E's columns.",
     "rounded root [root rounded]: √d is rounded to a whole number: use d**0.5 as it is.",
     "last positions: The last rows of P are used; the first token gets row 0.",
     lambda ids, E, P, solve: solve(ids, E, P[-len(ids) :]),
     "root of N: The embeddings are multiplied by √N, the root of how many tokens there are; it "
     "should be √d.",
     lambda ids, E, P, solve: solve(ids, E * (len(ids) / E.shape[1]) ** 0.5, P),
-    "positions from 1: The first token gets row 1 of P; positions begin at 0.",
-    lambda ids, E, P, solve: solve(ids, E, P[1:]),
-    "one position: All tokens get row 0 of P; token i gets row i.",
-    lambda ids, E, P, solve: solve(ids, E, P[:1].expand_as(P)),
+    "positions from 1 [P moved up]: The first token gets row 1 of P; positions begin at 0.",
+    "one position [first row of P]: All tokens get row 0 of P; token i gets row i.",
     "d**1/2: Python reads `d**1/2` as d/2: write `d**0.5`, or brackets.",
     lambda ids, E, P: E.shape[1] / 2 * E[ids] + P[: len(ids)],
 )
