@@ -121,12 +121,16 @@ def main() -> int:
             trial = at / f"trial-{number}"
             shutil.copytree(folders[which], trial / "folder")
             shutil.copy(text, trial)
-            where = draw.choice([*places[which], None])
+            # A pipe that the user names as a text is the user's, and waited for.
+            where = draw.choice([*places[which], *([] if kind == "pipe" else [None])])
             place(kind, trial / text.name if where is None else trial / "folder" / where)
             given = {"FOLDER": "folder", "TEXT": text.name, "NEW": "new"}
             given = {word: str(trial / name) for word, name in given.items()}
             words = [given.get(word, word) for word in COMMANDS[name].split()]
             code, seconds = run(words, at / "log")
+            if seconds > MAX_WAIT_S:  # a busy machine is no wait
+                shutil.rmtree(trial / "new", ignore_errors=True)
+                code, seconds = run(words, at / "log")
             said = (at / "log").read_text("utf-8", "replace")
             longest = max(longest, seconds)
             tried[kind] += 1
