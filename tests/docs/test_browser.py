@@ -783,7 +783,7 @@ def test_the_first_screen_of_a_chapter_has_its_first_sentence(stem, browser, add
 
 STOPS = """() => { const article = document.querySelector("article");
     return [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex]")]
-        .filter((e) => e.tabIndex >= 0 && e.checkVisibility({ visibilityProperty: true }) &&
+        .filter((e) => e.tabIndex >= 0 && (e.type !== "radio" || e.checked) && e.checkVisibility({ visibilityProperty: true }) &&
             e.compareDocumentPosition(article) & Node.DOCUMENT_POSITION_FOLLOWING).length }"""
 
 
