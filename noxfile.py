@@ -17,7 +17,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """mypy over the package, and whether all its public types are known to those who use it."""
+    """mypy over packages and benchmarks, and whether users know the types of all that is public."""
     session.install(".[test]", "basedpyright")
     session.run("mypy", *session.posargs)
     session.chdir(session.create_tmp())

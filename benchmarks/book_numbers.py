@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER, FIRST_EQUATION, LAST_EQUATION, FIGURES = 8, 4, 44, 12
@@ -353,7 +354,7 @@ def keep(name: str, folder: Path, pdf: Path, places: list[dict]) -> None:
     print(f"{name}: {len(places)} places")
 
 
-def html_of(seed: int, katex: object) -> str:
+def html_of(seed: int, katex: Any) -> str:
     """Return the chapter as a page of HTML with formulas drawn by KaTeX."""
     number, figure = 0, 0
     body = [f"<h1>{CHAPTER} Harbors and Bakeries</h1>"]

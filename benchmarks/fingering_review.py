@@ -105,13 +105,13 @@ def measure(
         counts = [round(k * len(passage.moments) / 100) for k in answers]
         results.append(answer(passage, picker, counts, at_once))
     for per_hundred, own in zip(answers, zip(*results, strict=True), strict=True):
-        counts = sum_metrics([metrics for _, metrics in own])
-        shares = counts.to_shares()
+        rest = sum_metrics([metrics for _, metrics in own])
+        shares = rest.to_shares()
         yield {
             "answers_per_hundred": per_hundred,
             "answers": sum(asked for asked, _ in own),
             "moments": sum(len(passage.moments) for passage in passages),
-            "notes_of_the_rest": counts.num_notes,
+            "notes_of_the_rest": rest.num_notes,
             "strings": round(shares["strings"], 4),
             "chords": round(shares["chords"], 4),
         }

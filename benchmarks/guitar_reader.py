@@ -31,7 +31,7 @@ from pathlib import Path
 import mido
 import torch
 
-from slp_guitar.ascii_reader import read_tab_folder
+from slp_guitar.ascii.reader import read_tab_folder
 from slp_guitar.fretboard import Tuning
 from slp_guitar.tab import Tab
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from slp_guitar.ascii_reader import read_tab_file
+from slp_guitar.ascii.reader import read_tab_file
 from slp_guitar.tab import Tab
 from slp_guitar.text_time import infer_timing
 from slp_guitar.timing import bar_start_steps

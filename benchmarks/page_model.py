@@ -37,10 +37,10 @@ from slp_transformer._internal.checksums import file_crc32
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer.cli import main as slp_transformer
 from slp_transformer.data.text_tokenizer import TextTokenizer
-from slp_transformer.tasks.saved_runs import load_run
+from slp_transformer.tasks.saved_runs import load_run, open_run
 from slp_transformer.training.checkpoints import make_model_spec
 from slp_transformer.training.run_folder import MODELS as MODEL_CLASSES
-from slp_transformer.training.run_folder import checkpoint_folder, load_model_spec
+from slp_transformer.training.run_folder import load_model_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "docs" / "assets" / "model"
@@ -144,12 +144,12 @@ def make_writer(name: str, runs: Path, music: Path | None) -> dict[str, Any]:
     words = [word.replace("MUSIC", str(music)) for word in WRITERS[name].split()]
     resume = ["--resume"] if (runs / name).exists() else []
     printed(*words, "--out-dir", str(runs / name), "--quiet", *resume)
-    run = load_run(runs / name, "best", "cpu")
-    checkpoint = checkpoint_folder(runs / name, "best")
+    run = load_run(open_run(runs / name), "cpu")
+    assert run.checkpoint is not None, "it was trained here"
     made = {
         "command": WRITERS[name],
-        "step": read_json(checkpoint / "checkpoint.json")["step"],
-        **keep_rounded(run.model, read_json(checkpoint / "tokenizer.json"), FOLDERS[name]),
+        "step": run.checkpoint.step,
+        **keep_rounded(run.model, run.checkpoint.tokenizer, FOLDERS[name]),
         "held_out": json.loads(printed("evaluate", str(runs / name), "--json")),
     }
     del made["held_out"]["run"]
@@ -183,7 +183,7 @@ def make_letters() -> dict[str, Any]:
 
 def show_still(runs: Path) -> dict[str, Any]:
     """Return what the page shows of the text model where no script runs."""
-    run = load_run(runs / "text", "best", "cpu")
+    run = load_run(open_run(runs / "text"), "cpu")
     with torch.no_grad():
         y = run.model(torch.tensor(run.tokenizer.encode(BEGINNING)))[-1].softmax(dim=-1)
     most = y.topk(12)

@@ -164,7 +164,9 @@ plotting.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 # ### No looking ahead
 #
 # Every sum stops at i. So a row affects the outputs at its own position and later ones, never earlier ones.
-# This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4). Derivatives can check this.
+# This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4).
+
+# %% [markdown] tags=["more"] gist="Derivatives check it: which output reads which input, with sums up to i and over all j"
 # PyTorch's `jacobian` says how much each number of the outputs changes with each number of the inputs; where
 # all of these are 0, the output does not read the input. Let the sums run over all j instead, and see what the
 # third output reads then.
@@ -256,8 +258,9 @@ print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 # \tag{8.10 · 7.10}
 # $$
 #
-# The score is now the dot product of query and key, divided by $\sqrt{d_k}$: a sum of $d_k$ independent terms
-# spreads like $\sqrt{d_k}$, and when scores are far apart, one token gets nearly all the weight.
+# The score is now the dot product of query and key, divided by $\sqrt{d_k}$. A sum of $d_k$ independent terms
+# spreads like $\sqrt{d_k}$; undivided, scores would lie far apart in a large head. Then softmax gives one token
+# nearly all the weight, and its slope is almost 0, so queries and keys get hardly any gradient and learn slowly.
 #
 # <span class="eq" id="eq-scaled-score">scaled-score · 8.11 · 7.11</span>
 #
@@ -278,7 +281,7 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
     found = scaled_score(X[i], X[j], W_Q, W_K)
     print(f"{words[i]} asks {words[j]}: {found:.2f}")
 
-# %% [markdown] tags=["more"] gist="Why divide? Scores far apart leave one token nearly all the weight, and little gradient: up to d_k = 1024"
+# %% [markdown] tags=["more"] gist="The division measured: how much weight one token gets, and how much gradient is left, up to d_k = 1024"
 # The Feb 2024 draft first gave the score without the division:
 #
 # <span class="eq" id="eq-score-unscaled">score-unscaled · 10.9 in the Feb 2024 draft</span>
@@ -287,11 +290,8 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf q_i\cdot\mathbf k_j
 # $$
 #
-# Why divide? A dot product is a sum of $d_k$ terms; if they are independent, its standard deviation grows like
-# $\sqrt{d_k}$. When the scores are far apart, softmax gives almost all the weight to one token. The derivative
-# of a weight with respect to its own score, $\alpha(1-\alpha)$, is then close to 0, and little gradient reaches
-# the scores. We measure this slope for a thousand queries with eight keys each; all numbers are random, with
-# variance 1. (A query [1 × d_k] is multiplied by eight keys [8 × d_k] by
+# How small does the slope get? The derivative of a weight with respect to its own score is $\alpha(1-\alpha)$. We
+# measure it for a thousand queries with eight keys each; all numbers are random, with variance 1. (A query [1 × d_k] is multiplied by eight keys [8 × d_k] by
 # [broadcasting](../docs/pytorch.md#broadcasting).) Let $d_k$ grow: at 256, the first query reads a single key
 # without the division.
 
@@ -694,7 +694,7 @@ plotting.show_source(MultiHeadAttention.forward)
 #   token are positive and sum to 1.
 # - Queries and keys decide where to look; values are what is read there.
 # - Scores are divided by $\sqrt{d_k}$, so that their spread does not grow with $d_k$ and the softmax
-#   keeps a gradient *(whole chapter)*.
+#   keeps a gradient.
 # - No sum goes beyond i, so no token affects earlier outputs.
 # - Each head has its own matrices; their outputs are concatenated, and $\mathbf W^O$ maps them back to size d.
 

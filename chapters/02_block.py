@@ -6,7 +6,7 @@
 # Build a Transformer block from its parts, and follow one token through it, from x to h.
 #
 # You will be able to write the feedforward layer, layer norm and the six steps of a block, and say what each
-# step adds to a token's row. Read first: [Attention](01_attention.py). About 60 minutes.
+# step adds to a token's row, and why it is added. Read first: [Attention](01_attention.py). About 70 minutes.
 
 # %% [markdown]
 # ## The feedforward layer
@@ -221,9 +221,8 @@ x_hat = normalize(x)
 assert x_hat.tolist() == [-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2]
 assert mean_and_deviation(x_hat) == (0, 1)
 
-# %% [markdown]
-# Add a number to all, or multiply all by a positive one: the row after layer norm stays the same. For −x every sign
-# changes.
+# %% [markdown] tags=["more"] gist="Shift, stretch or turn the row over, and see what layer norm makes of it"
+# For −x every sign changes.
 
 # %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="A row before and after normalizing: mean 0, standard deviation 1"
 rows = {"x": x, "x + 7": x + 7, "3x": 3 * x, "3x + 7": 3 * x + 7, "−x": -x}
@@ -240,8 +239,9 @@ for name, row in rows.items():
 torch.testing.assert_close(normalize(-x), -x_hat)
 plotting.interactive_steps("Row", states)
 
-# %% [markdown]
-# So the scale and offset of the row are lost for good. Two learned vectors, a gain γ and an offset β for each
+# %% [markdown] tags=["path"]
+# Add a number to all, or multiply all by a positive one, and layer norm gives the same row. So the scale and offset of
+# the row are lost for good. Two learned vectors, a gain γ and an offset β for each
 # feature, the same for all rows, give each feature the scale and offset that are useful.
 #
 # <span class="eq" id="eq-ln">ln · 8.25 · 7.26</span>
@@ -318,7 +318,7 @@ assert (LayerNorm(8)(flat) == 0).all()
 # %% [markdown]
 # ## The residual stream
 #
-# Each token's row runs up through the model as its *residual stream*. Each sublayer reads a normalized copy of
+# Each token's row runs up through the model as its *residual stream* (Fig. 8.1 · 7.1). Each sublayer reads a normalized copy of
 # it (*pre-norm*) and *adds* its output to it. Nothing is ever overwritten.
 #
 # To see this, we make nine rows whose features have names. Each word has a 1 for its kind. The last feature,
@@ -344,8 +344,8 @@ for i in range(N):  # the book's x_1 is X[0]
 #   zeros. So what the head copies is divided by 3. In a row with two 1s, each stands only
 #   $\sqrt{16/3}\approx2.31$ above the zeros, and the threshold, 3.6, lies between one 1 (3.02) and both (4.62).
 #
-# Layer norm shifts every row, so that its zeros become another number. *found* was 0, so it has become just that
-# number: subtracting it undoes the shift.
+# Layer norm subtracts the mean, so every 0 in a row becomes the same other number. *found* was 0, so it is that
+# number now: subtracting it undoes the shift.
 
 # %%
 from slp_transformer import TransformerBlock
@@ -456,7 +456,7 @@ for word in ("string", "it"):
 # ### All tokens, and the package
 #
 # The package does the same six steps for all rows at once. (`mha` is the block's attention; `point` returns its input, and lets other code
-# record it. `drop` is dropout, which sets random numbers to 0 in training; it is off by default.)
+# record it. `drop` is dropout, off by default; [chapter 7](07_training.py#what-dropout-is-for) says what it is for.)
 
 # %%
 steps = ["T1", "T2", 'T3 = point("T3', "T4", "T5", "return"]
@@ -555,11 +555,73 @@ from slp_transformer import causal_mask
 future = causal_mask(N)
 torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 
-# %% [markdown] tags=["more"] gist="The order of 2017, what it does to 24 blocks, and why the norm before needs one more at the top"
-# ## Norm before, norm after
+# %% [markdown]
+# ## Why blocks add, and why the norm comes first
 #
-# The Transformer of 2017 normalized after each addition instead of before each sublayer. The
-# current drafts of the book use pre-norm; the February 2024 draft has the equations of post-norm,
+# A sublayer could hand on what it computes, instead of adding it. What would be lost? In training each block
+# needs a gradient, which comes down from the top through all blocks above it. Through an addition
+# $\mathbf x+f(\mathbf x)$, whose derivative is $1+f'(\mathbf x)$, it comes in two ways: through f, and, by the 1,
+# unchanged around it. Without the addition it has to pass through every f.
+#
+# And why normalize before? The Transformer of 2017 normalized after each addition (*post-norm*). Then each norm
+# stands in the stream itself, and rescales what comes around f as well. In pre-norm nothing stands there.
+
+
+# %%
+def untrained(norm, add=True):
+    torch.manual_seed(4)
+    streams = [torch.randn(N, 64, requires_grad=True)]
+    for _ in range(24):
+        block, X = TransformerBlock(64, 4, norm=norm), streams[-1]
+        T2 = block.attention(block.norm_1(X), causal=True)
+        bare = block.ffn(block.norm_2(T2))  # nothing is added
+        streams.append(block(X, causal=True) if add else bare)
+        streams[-1].retain_grad()
+    return streams
+
+
+# %% [markdown]
+# Stack 24 untrained blocks, take what tells the last two words apart at the top, and let its gradient come down.
+
+# %% alt="The gradient at the input of each of 24 blocks, as log 10, three curves. Pre-norm is near 0.3 at the top, on the right, and rises slowly to 0.7 at the first block. Post-norm begins at 1 and falls below −1. Where nothing is added the curve begins at 1 and falls steadily to below −5." caption="How much gradient arrives at each block, by what the blocks above it do" figure="gradient-below"
+ways = {"pre-norm": untrained("pre"), "post-norm": untrained("post")}
+ways["nothing added"] = untrained("pre", add=False)
+curves = {}
+for name, streams in ways.items():
+    top = torch.nn.functional.layer_norm(streams[-1], (64,))
+    apart = top[-1] - top[-2]
+    (apart @ torch.randn(64)).backward()
+    curves[name] = [H.grad.norm().log10().item() for H in streams]
+    print(f"{name}: the two rows at the top are {apart.norm():.1g} apart")
+plotting.lines(curves, x="blocks below", y="log₁₀ of the gradient")
+
+# %% [markdown]
+# Read [Figure](#fig-gradient-below) from right to left. In pre-norm all of the gradient arrives, and more. In
+# post-norm 0.7 to 14% is left at the first block, and with nothing added less than a hundred-thousandth
+# (`benchmarks/results/reasons`): attention has averaged the rows until all are alike.
+#
+# Trained on the eight sentences of [chapter 5](05_language_model.py), 24 blocks of pre-norm learn. Those of post-norm,
+# and those that add nothing, stay at 2.62 nats per word, the loss of a model that knows only how frequent each word is.
+#
+# But with weights that begin as small as GPT-2's, what a sublayer adds is small beside the stream; a norm after it
+# finds rows that are almost normalized already. Then post-norm learns here, too. (So it can with a rate that warms up,
+# Xiong et al. 2020.) Pre-norm asks for less care.
+
+# %% alt="Loss over 200 steps, four curves. Pre-norm falls to near 0.3, post-norm with a small start to near 0.4. Post-norm and nothing added fall from 2.8 to 2.62 in the first steps and stay there." caption="Loss of 24 blocks on eight sentences, the median of three seeds" figure="deep-stacks"
+import json
+from pathlib import Path
+
+import slp_transformer
+
+results = Path(slp_transformer.__file__).parents[1] / "benchmarks" / "results"
+file = results / "reasons" / "depth.json"
+runs = json.loads(file.read_text("utf-8"))["medians"] if file.exists() else {}
+plotting.lines(runs, x="step", y="nats per word") if runs else None
+
+# %% [markdown] tags=["more"] gist="The order of 2017, step by step, and why the norm before needs one more at the top"
+# ## The order of 2017
+#
+# The current drafts of the book use pre-norm; the February 2024 draft has the equations of post-norm,
 # (10.32) to (10.37), with MHA for MultiHeadAttention:
 #
 # <span class="eq" id="eq-postnorm-t">postnorm-t · footnote in 8.2 · footnote in 7.2</span>
@@ -596,24 +658,20 @@ torch.testing.assert_close(post(X, causal=True), loop)
 plotting.show_source(forward_post_norm)
 
 # %% [markdown]
-# What difference does it make? Stack 24 untrained blocks, and measure the norm of the rows after each. After a
-# layer norm a row has mean 0 and standard deviation 1, so its norm is
-# $\sqrt d=8$, as it is in post-norm. In pre-norm nothing normalizes the stream itself. With random
-# weights, what a sublayer adds is unrelated to what is already there, and the norm grows.
+# In post-norm each row leaves a block with mean 0 and standard deviation 1, so its norm is $\sqrt d=8$. In
+# pre-norm nothing normalizes the stream itself: with random weights, what a sublayer adds is unrelated to what is
+# there already, and the norm grows.
 
-# %% alt="Norm of a row after each of 24 blocks, d = 64. Post-norm stays at 8, the root of d, throughout. Pre-norm begins at about 8 and grows with every block." caption="The norm of a row after each of 24 blocks, pre-norm and post-norm"
+# %%
 torch.manual_seed(4)
 size, depth = 64, 24  # d is 64 here
-lengths = {"pre": [], "post": []}
-for norm, curve in lengths.items():
+for norm in ("pre", "post"):
     H = torch.randn(N, size)
-    curve.append(H.norm(dim=-1).mean().item())
+    before = H.norm(dim=-1).mean()
     for _ in range(depth):
         random_block = TransformerBlock(size, 4, norm=norm)
         H = random_block(H, causal=True).detach()
-        curve.append(H.norm(dim=-1).mean().item())
-    print(f"{norm}-norm: {curve[0]:.1f} first, {curve[-1]:.1f} last")
-plotting.lines(lengths, x="after block", y="mean norm of a row")
+    print(f"{norm}-norm: {before:.1f} first, {H.norm(dim=-1).mean():.1f} last")
 
 # %% [markdown]
 # ### One more norm at the top
@@ -700,8 +758,8 @@ plotting.show_source(TransformerStack.forward, only=["for", "return"])
 # - Each reads a normalized copy of the residual stream and adds its output to it. Nothing is overwritten.
 # - Layer norm gives a row mean 0 and standard deviation 1 (dividing by d); γ and β then scale and
 #   shift each feature.
-# - Pre-norm normalizes before each sublayer and needs one more norm at the top; post-norm normalizes
-#   after each addition *(whole chapter)*.
+# - What is added lets the gradient pass around each sublayer, and a norm before the sublayer is not in its way.
+#   Pre-norm needs one more norm at the top *(whole chapter)*.
 # - Recorded activations show what each sublayer added, and how large it is *(whole chapter)*.
 
 # %% [markdown]

@@ -7,7 +7,7 @@
 #
 # You will be able to write attention and the block for all tokens at once; build masks; and split a matrix into
 # heads and join it again. In the whole chapter you also see how masks differ from PyTorch's. Read first:
-# [Attention](01_attention.py) and [The block](02_block.py). About 70 minutes.
+# [Attention](01_attention.py) and [The block](02_block.py). About 75 minutes.
 
 # %% [markdown]
 # ## Queries, keys and values of all tokens
@@ -103,6 +103,22 @@ plotting.panels(left, "+", added, "=", masked)
 
 # %%
 plotting.show_source(causal_mask)
+
+# %% [markdown]
+# Softmax of M alone, so of scores that are all 0, gives each word up to i the same weight: the product with
+# $\mathbf X$ is the running mean.
+#
+# Could the mask wait until after the softmax? Set the weights of the future to 0, divide each row by what is left of
+# its sum: the weights are the same. But if the future had large scores, what is left has been rounded to 0.
+
+# %%
+means = X.cumsum(dim=0) / torch.arange(1, N + 1)[:, None]
+torch.testing.assert_close(torch.softmax(M, dim=-1) @ X, means)
+
+left = torch.softmax(S, dim=-1).tril()
+renormalized = left / left.sum(dim=-1, keepdim=True)
+torch.testing.assert_close(renormalized, torch.softmax(S + M, dim=-1))
+assert torch.softmax(100 * S, dim=-1).tril()[2].sum() == 0  # 0/0 for “the”
 
 # %% [markdown] tags=["more"] gist="Why −∞? With 0 or −10 instead, the future keeps some weight"
 # Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would still get some
@@ -281,7 +297,7 @@ assert counts[512] == 4 * counts[256] == 16 * counts[128]
 # | `scaled_dot_product_attention` | boolean | False: True means *may attend* |
 # | `nn.MultiheadAttention` | boolean | True: True means *may not attend* |
 #
-# Both of PyTorch's also take additive masks. A causal boolean mask of the wrong convention raises no
+# Both PyTorch functions take additive masks, too. A causal boolean mask of the wrong convention raises no
 # error: it shows a token only what comes later, and the last token nothing at all (zeros or NaN).
 
 # %%
@@ -500,6 +516,22 @@ assert torch.equal(join_heads(split), Q)
 plotting.show_source(split_heads, join_heads)
 
 # %% [markdown]
+# ### With a batch
+#
+# Most code that you will read has one more axis in front, for a batch: [batch × heads × N × $d_k$]. The two steps
+# stay the same, on the last three axes, and no sentence mixes with another:
+
+# %%
+first = torch.stack([person, action, glue, thing])  # guitarist tuned the …
+batch = torch.stack([first, first[[3, 1, 2, 0]]])  # string tuned the …
+three = MultiHeadAttention(5, 3, key_dim=2, value_dim=2)
+of_batch = (batch @ three.W_Q).view(2, 4, 3, 2).transpose(1, 2)
+assert of_batch.shape == (2, 3, 4, 2)  # [batch × heads × N × d_k]
+alone = (first @ three.W_Q).view(4, 3, 2).transpose(0, 1)
+torch.testing.assert_close(of_batch[0], alone)
+torch.testing.assert_close(of_batch[1, :, 3], alone[:, 0])  # “guitarist”
+
+# %% [markdown]
 # ### Right ways to join
 #
 # `alpha @ V` gives a new tensor $[A\times N\times d_v]$, with one head after another in memory. To follow the
@@ -509,23 +541,16 @@ plotting.show_source(split_heads, join_heads)
 # to move, since the parts of a row are far apart in memory: `view` raises an error, `reshape` and `flatten`
 # make a copy.
 
-
 # %%
-def memory(tensor):
-    return tensor.untyped_storage().data_ptr()
-
-
 heads = split.clone(memory_format=torch.contiguous_format)
-assert memory(heads) != memory(Q)
 turned = heads.transpose(0, 1)  # [N×A×d_v], still the same memory
-assert memory(turned) == memory(heads)
+assert turned.data_ptr() == heads.data_ptr()
+joined = turned.reshape(N, A * d_k)
+assert joined.data_ptr() != heads.data_ptr() and torch.equal(joined, Q)
 try:
     turned.view(N, A * d_k)
 except RuntimeError:
     print("view cannot: the parts of a row are far apart in memory")
-
-joined = turned.reshape(N, A * d_k)
-assert memory(joined) != memory(heads) and torch.equal(joined, Q)
 
 # %% [markdown] tags=["more"] gist="When reshape copies, and two more right ways to join"
 # `reshape` copies only when it must. Where the parts are already side by side in memory, as in `split`,

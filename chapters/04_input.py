@@ -13,7 +13,7 @@
 # ## Words become numbers
 #
 # A vocabulary gives every word a number, its id. Ours has the eight words of one sentence; `the` occurs twice
-# but has one id. A real vocabulary has tens of thousands of entries or more, many of them parts of words.
+# but has one id.
 
 # %%
 import torch
@@ -25,6 +25,24 @@ ids = torch.tensor([vocabulary.index(word) for word in words])
 N, V = len(words), len(vocabulary)
 print(f"{N} tokens, {V} words in the vocabulary")
 print("ids:", ids.tolist())
+
+# %% [markdown]
+# Tokens need not be words. Characters need few ids, but make long texts; words make short ones, but each form of
+# each word needs an id, and a new word has none. So most models use pieces of words: frequent words whole, others
+# in parts, in vocabularies of tens of thousands or more. Here the pieces are learned from one sentence and five more
+# words (`Ġ` is a space):
+
+# %%
+from slp_transformer.data import train_tokenizer
+
+line = " ".join(words)
+more = "guitar guitars tune tuning flatter"
+for kind, size in (("characters", None), ("words", None), ("bpe", 275)):
+    tokenizer = train_tokenizer([line, more], token_type=kind, vocab_size=size)
+    found = tokenizer.encode(line)
+    assert tokenizer.decode(found) == line
+    names = [tokenizer.vocabulary[w] for w in found]
+    print(f"{len(found)} {kind}:", "|".join(names))
 
 # %% [markdown]
 # ## One row of E for each word
@@ -240,10 +258,16 @@ plotting.panels(
 )
 
 # %% [markdown]
-# Both parts share one row, but can be told apart: ours have columns of their own, and training can find
-# separate directions. Now order matters.
+# Why add, and not concatenate? Both parts can be told apart in a sum: ours have columns of their own, and training
+# can find separate directions. What reads a concatenated row multiplies it by a matrix, and that product is a sum,
+# too: of the word through the upper rows and the position through the lower ones. Adding says as much with d
+# columns. And now order matters.
 
 # %%
+W = torch.randn(2 * d, d)
+joined = torch.cat([E[ids], P], dim=1) @ W
+torch.testing.assert_close(joined, E[ids] @ W[:d] + P @ W[d:])
+
 X_other = E[ids[shuffled]] + P  # other words at the same positions
 assert not torch.allclose(block(X_other), block(X)[shuffled], atol=1e-3)
 tuned = output_of("string", "the guitarist tuned the string", P)

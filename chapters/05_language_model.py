@@ -54,7 +54,7 @@ P.data *= 5
 # %% [markdown]
 # ## The stack
 #
-# Here is the model of Fig. 8.16 (7.16) from its ids to the top. The blocks are stacked as in
+# Here is the model of Figs. 8.2, 8.16 (7.2, 7.16) from its ids to the top. The blocks are stacked as in
 # [chapter 3](03_one_matrix.py#eq-stack), with the final layer norm after the last one.
 
 
@@ -90,7 +90,10 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 #
 # The last row at the top, $\mathbf h^L_N$, has to predict the next word. Its dot product with each word's
 # embedding is the word's score, or *logit*. At the bottom, the matrix E turns words into rows; at the top, its
-# transpose, the *unembedding*, turns a row into scores of words. So the weights are *tied*.
+# transpose, the *unembedding*, turns a row into scores of words. So the weights are *tied*. That saves |V|·d numbers:
+# GPT-2 small has 124 million instead of 163. And each word's row learns twice: from being read, and at
+# every position from being predicted. Words that follow the same beginnings get similar rows, which
+# are then read as similar, too.
 #
 # <span class="eq" id="eq-logits">logits · 8.46 · 7.47</span>
 #
@@ -233,9 +236,8 @@ for word in ("flat", "sharp"):
 # How did the model get there? Slide the figure back to step 0: each word predicts itself, since E is tied and
 # the untrained blocks add little. By step 20 most words predict what comes after them, but after the second
 # *the* and after *was* the words of both instruments have a share. To rule out *drum*, *low* and *high*, the
-# model has to read words further back. After 30 steps, over seeds 0 to 5, *string* is 3 to 15 times as
-# probable as *drum* after the second *the*, and *flat* 1 to 6 times as probable as *low* after *was*; the first
-# number was the larger one in five of the six runs (`benchmarks/results/chapter_seeds`).
+# model has to read words further back. After 30 steps *string* is 3 to 15 times as probable as *drum* after the
+# second *the*, over six seeds; *flat* mostly leaves *low* behind later (`benchmarks/results/chapter_seeds`).
 
 # %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word, while the model learns"
 states, ends = {}, ("flat", "sharp", "low", "high")
@@ -248,7 +250,7 @@ for step in (0, 10, 20, 30, 40, 350):
     )
 plotting.interactive_steps("Training steps", states, start=5)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The same for every beginning of every sentence: no prediction is far from the text’s frequencies"
 # The loss asks only for the word that came next. Yet the predictions match the frequencies in the text, after
 # every beginning of every sentence:
 
@@ -316,8 +318,8 @@ plotting.heatmap(lengths, names, columns, title, decimals=1)
 # %% [markdown]
 # At which words does the attention of each block write most? Below are the top two for each block, with
 # their positions, counted from 0. After the second *the* (3) and after *was* (7) the next word depends on words
-# further back. Of the 36 positions of seeds 0 to 5, 14 are these two, and 19 are the first two words, which can read
-# little but themselves.
+# further back; the first two words have little to read but themselves. Over six seeds these four are nearly all of
+# the 36 places (`benchmarks/results/chapter_seeds`).
 
 # %%
 for number, steps in enumerate(trace, start=1):
@@ -461,10 +463,8 @@ plotting.bars(
 # On the page [One sentence](../docs/model.md) this model runs in your browser, number by number.
 #
 # **Your own Transformer.** With [the package](../docs/reuse.md#install) installed,
-# `python -m slp_transformer.check --new mine.py` writes a file with stubs for the parts of chapters 1 to 7; your solutions can be pasted into it as they are.
-# `python -m slp_transformer.check mine.py` checks them, and when those marked * are right it trains this
-# chapter's model with them. Once `draw` (chapter 6) is right, it also writes: sentences, with `--text FILE` a text
-# like yours, and with `--tabs` a piece for guitar (chapter 12), as a MIDI file that you can play. With
-# `--html progress.html` it also marks what is right and what is wrong on the drawing at the top of this page.
+# `python -m slp_transformer.check --new mine.py` writes a file with stubs for the parts of chapters 1 to 7, into which
+# your solutions fit as they are. `python -m slp_transformer.check mine.py` checks them, trains this chapter's model
+# with them, and lets it write: sentences, a text like yours with `--text FILE`, or a piece for guitar with `--tabs`.
 #
 # Next: [Decoding](06_decoding.py), where the model writes.

@@ -266,11 +266,10 @@ plotting.interactive_sampling(u, words)
 # %% [markdown] tags=["more"] gist="A model of guitar tab, trained in seconds, writes greedily and by draws"
 # ### A model that writes
 #
-# Which of these is best? To answer that we need a model and a measure. Guitar tab gives us both: the
-# practice corpus of [chapter 12](12_guitar_tab.py) is quickly generated, and its tokens follow a
-# grammar, so mistakes can be counted. Some seconds of training on 200 short pieces give a model that is
-# good but not perfect, which is what we need here. The first 3,000 tokens are held out for the
-# validation loss.
+# Which of these is best? That takes a model and a measure. Guitar tab has both: the practice corpus of
+# [chapter 12](12_guitar_tab.py) is quickly generated, and its tokens follow a grammar, so mistakes can be counted.
+# Some seconds of training on 200 short pieces give a model that is good but not perfect. The first 3,000 tokens are
+# held out.
 
 # %%
 import slp_guitar
@@ -307,9 +306,9 @@ plotting.lines(curves, x="step", y="nats per token")
 # %% [markdown]
 # Now let it write. <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> takes
 # a batch of prompts, and an argument for everything on this page. Temperature 0 means greedy. Our prompts are the
-# first 12 tokens of forty pieces that the model has not seen. A text ends at its end-of-text token, or after
-# 96 tokens, which is all the positions that this model has. *Repeats* are the share of all runs of four tokens that
-# have occurred earlier in the same piece; of the forty, here is the one with most of them.
+# first 12 tokens of forty pieces that the model has not seen; a text ends at its end-of-text token, or at the last of
+# this model's 96 positions. *Repeats* are the share of all runs of four tokens that have occurred earlier in the same
+# piece; here is the piece with most of them.
 #
 # A token is a note, such as `TAB<2,3>` (string 2, fret 3), or the bar or place in it where notes begin.
 # In a tab the six lines are the strings, with the highest on top. A number is the fret at which a string
@@ -347,9 +346,9 @@ print(f"{repeated_share(drawn.ids):.0%} repeats")
 # %% [markdown] tags=["more"] gist="What each choice costs, counted: how often a text repeats itself, how often it breaks its grammar"
 # ### Repeats and slips
 #
-# Two numbers measure a way of decoding: the repeats, and the *slips*, which are the share of tokens that the
-# grammar does not allow where they stand, such as the same string twice in a chord. We want few slips, and about
-# as many repeats as in the corpus. Each method goes on from all forty prompts.
+# Two numbers measure a way of decoding: the repeats, and the *slips*, the share of tokens that the grammar does not
+# allow where they stand, such as the same string twice in a chord. We want few slips, and about as many repeats as
+# in the corpus.
 
 
 # %%
@@ -410,10 +409,9 @@ assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
 # Temperature and top-p do the same job: a low τ makes the tail improbable, a low p removes it, and both
-# give up variety. None of these is best on both counts, and one run says little: above, k = 10 slips no more than k = 3;
-# over three models and four seeds of draws it slips more in 10 of 12 pairs, and it repeats less in all 12
-# (`benchmarks/results/decoding`). What carries over is the method: decide what you want,
-# measure it with several seeds, and compare.
+# give up variety. None of these is best on both counts, and one run says little: above, k = 10 slips no more than
+# k = 3, but in 10 of 12 others it does (`benchmarks/results/decoding`). What carries over is the method: decide what
+# you want, measure it with several seeds, and compare.
 #
 # Slips can also be ruled out. `generate` also takes a function, `allowed`, which says before each step
 # which tokens may come next; here it follows the grammar of tab. All other logits become −∞.
@@ -446,8 +444,8 @@ assert again < usual
 plotting.show_source(repetition_penalty)
 
 # %% [markdown]
-# Here θ = 1.3 leaves fewer repeats than the corpus has. But the penalty applies to every token already
-# written, including those that a piece needs again and again: bar lines, places in the bar, the notes of its scale.
+# Here θ = 1.3 leaves fewer repeats than the corpus has. But the penalty also applies to what a piece needs again and
+# again: bar lines, places in the bar, the notes of its scale.
 #
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper divides all logits, which makes a negative one less negative and so its word more probable. Like most implementations, this one multiplies negative logits by θ instead.</p></div>
 

@@ -7,7 +7,7 @@
 #
 # You will be able to compute one head token by token with a cache; explain why a cache leaves
 # the output unchanged; count the multiplications it saves and the memory it takes; and let a small model
-# draft for a large one. Read first: [Decoding](06_decoding.py). About 35 minutes.
+# draft for a large one. Read first: [Decoding](06_decoding.py). About 40 minutes.
 
 # %% [markdown]
 # ## One head, token by token

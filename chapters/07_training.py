@@ -664,8 +664,16 @@ plotting.lines(curves, **axes)
 # %% [markdown]
 # Each model has a lower loss than the one before, with each of three seeds (`benchmarks/results/chapter_seeds`).
 # One head passes on a single mixture of the characters so far; four heads pass on four. The three blocks bring the
-# residual stream, the norms and the feedforward layers, and six times as many parameters; the last model is wider
-# and reads longer windows. These runs do not separate what comes together.
+# residual stream, the norms and the feedforward layers, and six times as many parameters. Where two things changed at once, these runs cannot say which of them helped.
+
+# %% [markdown]
+# ## What dropout is for
+#
+# A model that reads a short text again and again learns it by heart: the training loss goes on falling, and the
+# validation loss rises. *Dropout* sets each number that a sublayer adds to 0 with probability p, anew in each step of
+# training, and divides the others by 1 − p. So no number can rely on another one, and less is learned by heart. On
+# 5,000 characters, read 80 times, a model ended at 3.24 to 3.28 nats on other text, and with p = 0.2 at 2.48 to 2.61.
+# On a long text dropout only slows learning (`benchmarks/results/reasons`).
 
 # %% [markdown] tags=["more"] gist="Five models on a million characters of Shakespeare, and what the last one writes"
 # ## On Tiny Shakespeare

@@ -196,10 +196,9 @@ plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 
 # %% [markdown]
 # Read the curves from left to right. With the fewest tokens the small model is ahead; with the most, each larger
-# one has a lower loss. This is seed 0: with seed 1 the largest is ahead at both ends, with seed 2 behind at both
-# (`benchmarks/results/chapter_seeds`). So should more compute go into a larger model or into more tokens? Kaplan and
-# others put most of it into the model. Hoffmann et al. (2022) trained over 400 models and found that both should
-# grow in equal proportion, with about 20 tokens for each parameter. And here?
+# one has a lower loss, though not with every seed (`benchmarks/results/chapter_seeds`). So should more compute go
+# into a larger model or into more tokens? Kaplan and others put most of it into the model. Hoffmann et al. (2022)
+# found that both should grow in equal proportion, with about 20 tokens for each parameter. And here?
 
 # %%
 compute = {}
@@ -210,11 +209,11 @@ for C, found in sorted(compute.items()):
     print(f"C = {C:.1e}: best of {among} is N = {N:,} with {loss:.3f}")
 
 # %% [markdown]
-# Where two or three cost about the same, a small one that read more is best, with seeds 1 and 2 too; the 29 runs below
-# show when a larger one overtakes it. The law [(8.51)](#eq-L(C)) describes the best model at each cost, not every one.
+# Where two or three cost about the same, a small one that read more is best (`benchmarks/results/chapter_seeds`); the
+# 29 runs below show when a larger one overtakes it. The law [(8.51)](#eq-L(C)) describes the best model at each cost.
 #
-# Now a prediction. We fit L(N) to the three models that read the most, and predict the loss of a model
-# four times as large as the largest. Then we train that model.
+# Now a prediction: fit L(N) to the three models that read the most, predict the loss of one four times as large as
+# the largest, and train it.
 
 # %%
 most = {N: loss for (N, D), loss in study.items() if D == 2**19}
@@ -226,14 +225,13 @@ N, loss = measure(64, 2**19)
 print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 
 # %% [markdown]
-# Three points lie close to a line, but the fourth is far below it; with seed 1 it is above (2.07, not 1.98), and with seed 2
-# the line would rise, so nothing is fitted. A good fit says little about how far a law can be extrapolated.
+# Three points lie close to a line, but the fourth is far below it; with other seeds it is above, or the line rises and
+# is refused. A good fit says little about how far a law can be extrapolated.
 #
 # ## A million characters
 #
-# `benchmarks/scaling.py` did the same on Tiny Shakespeare: 29 models, five widths and up to four million
-# characters read, over 3.6 orders of magnitude of compute. The runs are recorded in
-# `benchmarks/results/scaling`; if that folder exists, they are plotted here.
+# Here are 29 models on Tiny Shakespeare, of five widths, that read up to four million characters
+# (`benchmarks/results/scaling`).
 
 # %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters. Each begins further right than the one before, and above it there; the second and third cross the one before, the two largest do not yet." caption="Loss against compute, for 29 runs of five sizes"
 import csv
@@ -252,18 +250,15 @@ axes = {"x": "log₁₀ of operations", "y": "nats per character"}
 plotting.lines(recorded, **axes) if recorded else None
 
 # %% [markdown]
-# | law | runs | α | largest residual | predicted from the first runs | found |
-# |---|---|---|---|---|---|
-# | L(N), all at 1,048,576 characters | 5 | 0.047 | 0.04 nats | 1.788 | 1.850 |
-# | L(D), all with 393,216 parameters | 5 | 0.113 | 0.07 | 1.922 | 1.850 |
-# | L(C), the runs that no cheaper one beats | 10 | 0.065 | 0.21 | 1.818 and 1.651 | 1.857 and 1.719 |
+# | law | runs | α | predicted from all but the last | found |
+# |---|---|---|---|---|
+# | L(N), all at 1,048,576 characters | 5 | 0.047 | 1.788 | 1.850 |
+# | L(D), all with 393,216 parameters | 5 | 0.113 | 1.922 | 1.850 |
+# | L(C), the runs that no cheaper one beats | 10 | 0.065 | 1.818 and 1.651 | 1.857 and 1.719 |
 #
-# (L(D) is fitted to the characters read, as above.) Each prediction is by a fit without the last run of its
-# law, for L(C) without the last two. They miss by 0.04 to 0.07 nats, and not at random: L(N) and L(C) are too
-# optimistic (for L(N), a million characters are no longer enough for the larger models), while L(D) is too
-# pessimistic. The largest residual of L(N) and of L(C) is that of the smallest run. And every power law falls
-# to 0 in the end, which the entropy of text does not. So trust a law a little beyond the models that it was
-# fitted to, and less with each step.
+# The predictions miss by 0.04 to 0.07 nats. L(N) and L(C) promise too much: a million characters are no longer enough
+# for the larger models. Every power law goes to 0 in the end, but no model's loss can fall below the entropy of the
+# text. So trust a law a little beyond the models that it was fitted to, and less with each step.
 
 # %% [markdown]
 # ## How many parameters?
@@ -316,10 +311,9 @@ for name, model in PUBLISHED_MODELS.items():
     print(f"{name:15} {line}, {weights:7.1f} GB of weights")
 
 # %% [markdown]
-# (The four models with rotary positions, which [chapter 14](14_todays_block.py) explains, are counted at
-# 131,072 tokens, the others at their longest; Qwen3-0.6B is published for 32,768, so for 3.8 GB.) GPT-3, whose 96 heads all have keys
-# and values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7 times the memory:
-# 8 key-value heads, which its 128 heads share, instead of 96, and 126 blocks instead of 96.
+# (Models with rotary positions, see [chapter 14](14_todays_block.py), are counted at 131,072 tokens.) GPT-3, whose 96
+# heads all have keys and values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7
+# times the memory: its 128 heads share 8 keys and values.
 #
 # The formula gives the size of our own cache:
 
@@ -345,7 +339,7 @@ print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 #
 # To teach a model something new, we can continue training: every weight changes, and the result is as
 # large as the model was. LoRA (low-rank adaptation, Hu et al. 2022) freezes W and learns an update to add to it, as a product
-# of two thin matrices. For W [k×d], A (not the heads) is [k×r] and B [r×d], with r much smaller than both.
+# of two thin matrices (Fig. 8.19; in the August 2026 draft Fig. 8.8). For W [k×d], A (not the heads) is [k×r] and B [r×d], with r much smaller than both.
 #
 # <span class="eq" id="eq-lora">lora · 8.54 · 8.1</span>
 #
@@ -459,8 +453,7 @@ known, unknown = losses(base)
 print(f"on the first styles {known:.3f} nats a token, on blues {unknown:.3f}")
 
 # %% [markdown]
-# Now five copies are fine-tuned on blues for 120 steps: four by LoRA, and one with all of its weights,
-# each kind at a learning rate of its own.
+# Now five copies are fine-tuned on blues: four by LoRA, and one with all of its weights.
 
 # %%
 from copy import deepcopy
@@ -508,9 +501,9 @@ plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
 # The second number is the loss on blues, the first that on the styles learned before. With a small share of the
-# weights, LoRA achieves 42 to 66% of the improvement that training all weights gives in these 120 steps, over seeds 0
-# to 2, and 61 to 74% with the feedforward layers, too. Each copy gets worse on the first styles; with LoRA the base is
-# still there underneath.
+# weights, LoRA reaches 42 to 66% of what training all of them gains here, and more with the feedforward layers
+# (`benchmarks/results/chapter_seeds`). Each copy gets worse on the first styles; with LoRA the base is still there
+# underneath.
 #
 # Merging adds AB to W. The outputs stay the same up to rounding, and the model is an ordinary one again,
 # as fast as before. Or remove A and B, and the base model is back, bit for bit.

@@ -254,7 +254,8 @@ def rule_targets(ids, after):
 
 # %% [markdown]
 # `train` takes a tensor of tokens, as above, or any object with these three methods: `draw` makes a random
-# batch, `iter_eval` the validation batches, and `fingerprint` identifies the data, which a resumed run checks.
+# batch, `iter_eval` the validation batches, and `fingerprint` identifies the data, so that a resumed run can check
+# that they are the same.
 
 # %%
 from slp_transformer.data.batches import Batch

@@ -9,7 +9,7 @@
 # You will be able to turn pairs into batches and say what each mask hides; name the differences between
 # the model of 2017 and the book's; train one until it makes (nearly) no mistakes on sentences that it has
 # not seen; read its alignment; and say when beam search helps. Read first: [Encoder and
-# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 65 minutes.
+# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 60 minutes.
 
 # %% [markdown]
 # ## A language of numbers and days
@@ -153,8 +153,7 @@ plotting.panels(
 # ## The Transformer of 2017
 #
 # The Transformer was made for translation (Vaswani et al. 2017). The model of 2017 differs from the
-# book's in six ways that matter here, five of them described in the paper and one, the initialization, only
-# in the code that its authors published. You know two of them: its blocks are *post-norm* ([chapter 2](02_block.py)),
+# book's in six ways that matter here. You know two of them: its blocks are *post-norm* ([chapter 2](02_block.py)),
 # and its positions are sines and cosines ([chapter 4](04_input.py)). Four are new.
 #
 # **Scaled embeddings.** One matrix serves source, target and head. For the head its numbers have to be
@@ -202,14 +201,11 @@ assert 0.95 * bound < W_1.abs().max() <= bound
 print(f"standard deviation of W_1: {W_1.std():.3f} by Xavier, 0.020 by GPT-2")
 
 # %% [markdown]
-# With real sentences, captions in English and German, another one learned faster, BERT's: 0.02 for every matrix
-# (GPT-2's is smaller for those that write to the stream) and for the embedding too, `initialization="bert"`.
-# Over the fifty steps before step 400, in the same model at the same rate, the mean training loss was 4.37 nats
-# with it and 5.06 with Xavier's (one seed, `benchmarks/results/translation`). Even scaled, rows of **E** then
-# have smaller norms than the sines and cosines, so at first the position outweighs the word. A translator
-# initialized in this way, trained for 7,000 steps (one seed), reached 39.95 BLEU with the mean of its last eight
-# checkpoints and four beams (a score from 0 to 100, by the n-grams shared with a reference). Translating each word by itself, with a dictionary learned from the same pairs, has 14.9;
-# taking the translation of the most similar training sentence 9.3.
+# Real sentences are harder: captions in English and German, where BERT's initialization learned faster than
+# Xavier's (0.02 for every matrix and for **E**; `initialization="bert"`). A translator that begins so scores 39.95
+# BLEU, a measure from 0 to 100 that is explained below. Translating word by word, with a dictionary learned from the
+# same pairs, scores 14.9, and taking the translation of the most similar training sentence scores 9.3
+# (one run each, `benchmarks/results/translation`).
 
 # %% [markdown]
 # **A learning-rate schedule.** The rate rises linearly for a few thousand steps, and then falls as one
@@ -405,11 +401,11 @@ print(f"each de looks at the two commas: {shown}")
 print(f"uniform weights: {2 / len(columns):.2f}")
 
 # %% [markdown]
-# Nothing in the pairs says which words correspond, and yet these six look most at their counterparts; with seeds 0
-# and 2 for the weights, not all of them do. *Veintiuno* looks past *March*: over seeds 0 to 3 the three tokens of
-# *twenty-first* have 75 to 100% of its weight. *De* has no counterpart; 47 to 87% of the weight of its rows is on
-# the two commas (`benchmarks/results/chapter_seeds`). [Chapter 10](10_encoder_decoder.py)'s warning holds here, too: this is where the upper block
-# attends, on average over its heads. It does not say what the encoder has moved to those positions.
+# Nothing in the pairs says which words correspond, and yet these six look most at their counterparts; with other
+# seeds, not all of them do. *Veintiuno* looks past *March*: the three tokens of *twenty-first* have 75 to 100% of its
+# weight. *De* has no counterpart, and looks at the two commas (`benchmarks/results/chapter_seeds`).
+# [Chapter 10](10_encoder_decoder.py)'s warning holds here, too: this is where the upper block attends, on average
+# over its heads. It does not say what the encoder has moved to those positions.
 
 # %% [markdown]
 # Each head has its own map, in every layer and in all three attentions.

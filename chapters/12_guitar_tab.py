@@ -7,7 +7,7 @@
 #
 # You will be able to say why tablature is more than notes, and turn a tab into tokens and back and a grammar into
 # a mask. In the whole chapter you also judge a model's pieces by a guitarist's question: can they be played? Read
-# first: [The language model](05_language_model.py). About 55 minutes.
+# first: [The language model](05_language_model.py). About 50 minutes.
 
 # %% [markdown]
 # ## One note, many places
@@ -44,8 +44,8 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # string, and the fretted notes are at most four frets apart.
 #
 # In a tab, the six lines are the strings, with the highest on top. A number is a fret, and 0 is an open string.
-# Time runs from left to right, and numbers in the same column sound together. A line's first `|` begins it, each
-# later one ends a bar.
+# Time runs from left to right, and numbers in the same column sound together. The first `|` opens the line;
+# every later one closes a bar.
 
 # %%
 from slp_guitar import (
@@ -139,32 +139,19 @@ print(f"unigram: {unigram:.2f}")
 # %%
 from slp_transformer.training import train
 
-
-def report(record):
+how = {"steps": 400, "batch_size": 8, "learning_rate": 6e-3}
+records = train(model, stream, unseen, **how, eval_interval=50)
+for record in records:
     line = f"step {record.step:5d} | train loss {record.train_loss:.3f}"
-    print(f"{line} | val loss {record.val_loss:.3f}", flush=True)
-
-
-# %%
-records = train(
-    model,
-    stream,
-    unseen,
-    steps=400,
-    batch_size=8,
-    learning_rate=6e-3,
-    eval_interval=50,
-    report=report,
-)
+    print(f"{line} | val loss {record.val_loss:.3f}")
 assert records[-1].val_loss < unigram / 2
 
 # %% [markdown]
-# Each step trains on eight random windows. Every 50 steps we measure the loss on the held-out pieces, the
-# validation loss. The training loss is the mean since the last measurement.
+# Every 50 steps we measure the loss on the held-out pieces, the validation loss. The training loss is the mean since
+# the last measurement.
 
 # %%
-last = records[-1]
-gap = last.val_loss - last.train_loss
+gap = records[-1].val_loss - records[-1].train_loss
 print(f"at the end the validation loss is {gap:.2f} above the training loss")
 assert gap > 0.1
 

@@ -9,7 +9,7 @@
 # dynamic programming; train an encoder-decoder on the same task, and look at its cross-attention; decode
 # under a mask that keeps each chord playable; search for a more probable fingering; and say which of all
 # these you would use. Read first: [Encoder and decoder](10_encoder_decoder.py) and
-# [Guitar tablature](12_guitar_tab.py). About 35 minutes.
+# [Guitar tablature](12_guitar_tab.py). About 45 minutes.
 
 # %% [markdown]
 # ## From one note to many fingerings
@@ -242,9 +242,9 @@ plotting.interactive_steps("Head", states)
 # %% [markdown]
 # (The columns are MIDI numbers.) There is no diagonal as in a translation: the decoder reads the note that it
 # places, so a head need not look it up. Each head here spreads its weight over notes before and after it. What is
-# that worth? An ablation says: hide the notes to come from the encoder and from cross-attention. Over three seeds the
-# validation loss rises by 0.045 to 0.084 nats per note, and that of the first note of a window by 0.51 to 0.62: as long as
-# nothing is written, the notes to come tell where the hand will be (`benchmarks/results/pitch_to_tab`).
+# that worth? Hide the notes to come, and the validation loss rises by 0.045 to 0.084 nats per note, most at the first
+# of a window: as long as nothing is written, the notes to come tell where the hand will be
+# (`benchmarks/results/pitch_to_tab`).
 
 # %% [markdown]
 # ## The hand's mask
@@ -289,8 +289,8 @@ print(f"{wrong} of {total:,} notes, although it reads the correct places")
 
 # %% [markdown]
 # At inference the decoder reads the places that it has written, not the correct ones. `translate_passage` takes the
-# most probable place that the mask leaves, so all pitches are right whatever the weights, and so can all grips be
-# held, of chords that a hand can take at all.
+# most probable place that the mask leaves. So every pitch is right whatever the weights, and every chord that can be
+# held at all gets a grip that can.
 
 # %%
 measure(
@@ -315,14 +315,14 @@ measure(
 )
 
 # %% [markdown]
-# A more probable fingering is not always a better one: over seeds 0, 1 and 2, one place at a time puts 83.3,
-# 81.0 and 82.9% of the notes on the right string, four beams 81.0, 85.2 and 82.1%.
+# A more probable fingering is not always a better one: with one of three seeds four beams found the right string more
+# often, with two less often (`benchmarks/results/pitch_to_tab`).
 #
 # ## Tab that people wrote
 #
 # The practice corpus was written by rules, which the model has learned: there, it does better than the costs written
-# by hand. On 26 classical pieces from classtab.org it was the other way round (recorded in the same folder; one run
-# each but in the last row). Nothing learned from these composers, but some rows were chosen after a look at the 26:
+# by hand. On 26 classical pieces from classtab.org it was the other way round (recorded in the same folder; some
+# rows were chosen after a look at the 26):
 #
 # | how the strings are chosen | learned from | notes on the right string |
 # |---|---|---|
@@ -338,7 +338,7 @@ measure(
 # change that. They go on reading an early mistake, which moves whole passages to another position; the search
 # compares whole fingerings. And its costs are about distances: of a fret from the hand, of a move, within a shape.
 # Those carry over from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches, and what it
-# can learn are costs. More tuning might help the Transformer, but we have not measured it.
+# can learn are costs.
 #
 # One difference leads to the next chapter. The cost of a move depends on the distance
 # $p-q$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each
@@ -366,8 +366,8 @@ measure(
 #
 #    <details><summary>What happens</summary>
 #
-#    Not here. Over seeds 0, 1 and 2, 78.0, 78.7 and 81.9% of the strings are right, one place at a time, instead of 83.3,
-#    81.0 and 82.9%. With four beams it is 82.0, 79.4 and 80.8%, instead of 81.0, 85.2 and 82.1%.
+#    Not here: over three seeds, 78 to 82% of the strings are right, one place at a time, instead of 81 to 83%
+#    (`benchmarks/results/pitch_to_tab`).
 #
 #    </details>
 #

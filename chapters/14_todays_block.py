@@ -438,8 +438,7 @@ assert not folder.exists()
 # %% [markdown]
 # ## A loss in fewer seconds
 #
-# Steps per second matter less than the time until a loss is reached. Four more parts are used to reduce that
-# time; the table below shows what they and some of the earlier parts gained or lost here. The feedforward
+# Steps per second matter less than the time until a loss is reached. Four more parts reduce that time. The feedforward
 # layer uses squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream are
 # initialized to zero, so that every block begins as $\mathbf H=\mathbf X$. The head is untied from the
 # embeddings. And *Muon* trains the matrices inside blocks.
@@ -506,31 +505,28 @@ plotting.show_source(make_muon, only=["muon", "return"])
 # ```
 #
 # What does each part gain? Here one part at a time is exchanged, in today's recipe for the book's, and in
-# the book's for today's. All rows train for about sixteen seconds of one CPU thread (15.3 to 17.9), so a faster
-# row takes more steps (Tiny Shakespeare, four blocks of width 128, nats a character on the last tenth; median
-# and extremes of three seeds; one rate for all, `benchmarks/results/parts`):
+# the book's for today's. All train for sixteen CPU seconds on Tiny Shakespeare, so a faster one takes more steps. The
+# loss, in nats a character, is the median of three seeds, all within 0.04 of it (`benchmarks/results/parts`):
 #
 # | recipe | today's parts, but this one the book's | the book's block, but this part today's |
 # |---|---|---|
-# | none exchanged | 1.96 (1.94 to 1.96) | 2.35 (2.34 to 2.35) |
-# | Muon (the book: AdamW) | 2.09 (2.06 to 2.13) | 2.31 (2.31 to 2.31) |
-# | rotary positions (learned) | 2.13 (2.11 to 2.14) | 2.07 (2.07 to 2.07) |
-# | RMSNorm, feedforward without biases (layer norm, with biases) | 1.96 (1.95 to 1.98) | 2.37 (2.37 to 2.38) |
-# | norm of queries and keys (none) | 2.21 (2.21 to 2.22) | 2.38 (2.37 to 2.39) |
-# | squared ReLU (ReLU) | 1.97 (1.96 to 1.97) | 2.36 (2.35 to 2.37) |
-# | zeros at the start (none) | 1.97 (1.97 to 1.98) | 2.37 (2.37 to 2.38) |
-# | untied head (tied) | 2.00 (1.98 to 2.01) | 2.36 (2.35 to 2.37) |
+# | none exchanged | 1.96 | 2.35 |
+# | Muon (the book: AdamW) | 2.09 | 2.31 |
+# | rotary positions (learned) | 2.13 | 2.07 |
+# | RMSNorm, feedforward without biases (layer norm, with biases) | 1.96 | 2.37 |
+# | norm of queries and keys (none) | 2.21 | 2.38 |
+# | squared ReLU (ReLU) | 1.97 | 2.36 |
+# | zeros at the start (none) | 1.97 | 2.37 |
+# | untied head (tied) | 2.00 | 2.36 |
 #
-# In today's recipe, by these medians, leaving out the norm of queries and keys costs most, then rotary positions, Muon and
-# the untied head. Seed by seed (the losses are in that record), zeros at the start gain 0.01 to 0.03, squared ReLU 0.00 to 0.02,
-# and RMSNorm without biases −0.003 to 0.012. In the book's block only rotary positions and Muon help in this time, and
-# the norm of queries and keys alone does not: parts depend on each other. When each row has the best of three rates
-# instead (one seed, where 0.01 is noise), the order is the same in today's recipe, but an untied head gains only 0.01;
-# in the book's block Muon gains 0.10 and zeros at the start 0.04, both at twice the rate.
+# In today's recipe you would miss the norm of queries and keys most, then rotary positions, Muon and the untied head.
+# In the book's block only rotary positions and Muon help, and the norm of queries and keys alone does not: parts
+# depend on each other. They depend on the learning rate as well: with the best of three rates, the untied head
+# gains little, and in the book's block zeros at the start help, too.
 #
-# And all together? Here are the same text and model size, against recipes that others use
-# (`benchmarks/results/time_to_loss`). CPU seconds until the validation loss has fallen to the value in the head
-# of each column, medians of three seeds:
+# And all together? Here are the same text and model size, against recipes that others use: CPU seconds until the
+# validation loss has fallen to the value in the head of each column, medians of three seeds
+# (`benchmarks/results/time_to_loss`).
 #
 # | recipe | 1.915 | 1.775 | 1.66 |
 # |---|---|---|---|
@@ -539,13 +535,10 @@ plotting.show_source(make_muon, only=["muon", "return"])
 # | GPT-2 by Hugging Face's Trainer, 3e-3 | 87 | not reached | not reached |
 # | all of today's parts, `--config shakespeare` | 22 | 49 | 108 |
 #
-# *Not reached* is the median, too: one seed of the second row does reach 1.775 (it ends at 1.768, the others
-# at 1.777 and 1.781). The last row takes, for each loss, the fastest of three runs, of 320, 700 and 1,600
-# steps; each of the others is one run of 2,000 steps. To 1.915, the learning rate alone saves more than a
-# third of the time, from the first row to the second.
+# (In the last row each loss has a run of its own length.) To 1.915, the learning rate alone saves more than a third of
+# the time, from the first row to the second.
 #
-# Below are the curves behind the first table, of seed 0: choose which parts to see. The loss is that of an
-# eighth of the held-out text, at the end that of all of it.
+# Below are the curves behind the first table: choose which parts to see.
 
 # %% alt="Loss against seconds of one CPU thread for today's recipe and the book's block. Both curves fall; today's is below the book's from the first measurement on." caption="Loss against seconds, part by part"
 import json
@@ -563,10 +556,10 @@ plotting.interactive_lines(
 ) if curves else None
 
 # %% [markdown]
-# Whether this carries over to large models cannot be seen in a run of seconds. Others have found that it does,
-# but differ on how much. Liu et al. (2025, arXiv 2502.16982), before they trained a model of 16 billion parameters
-# by it, report about half of AdamW's compute, by scaling laws of smaller models. Wen et al. (2025, arXiv 2509.02046)
-# tuned both kinds, and found optimizers such as Muon 1.4 times as fast at 0.1 billion parameters, but only 1.1 times at 1.2 billion.
+# Does this carry over to large models? Others have found that it does, but differ on how much. Liu et al. (2025, arXiv
+# 2502.16982) report about half of AdamW's compute, by scaling laws of smaller models. Wen et al. (2025, arXiv
+# 2509.02046) found optimizers such as Muon 1.4 times as fast at 0.1 billion parameters, but only 1.1 times at 1.2
+# billion.
 
 # %% [markdown]
 # ## Try it
@@ -582,7 +575,7 @@ plotting.interactive_lines(
 #
 #    </details>
 #
-# 2. Rotate values as well, K for want of a V: in the cell that makes `absolute`, multiply the softmax of `scores`
+# 2. Rotate the values too. There is no V here, so let K stand in for it: in the cell that makes `absolute`, multiply the softmax of `scores`
 #    by `rotary(K, 0)`. Then rotate all three from position 10 on. Do the weights change? Does the result?
 #
 #    <details><summary>What happens</summary>

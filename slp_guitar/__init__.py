@@ -5,12 +5,9 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_guitar.ascii_reader import read_tab_file, read_tab_folder
-    from slp_guitar.ascii_writer import format_tab
-    from slp_guitar.corpus_statistics import (
-        compute_mean_hand_shift,
-        compute_playable_share,
-    )
+    from slp_guitar.ascii.reader import read_tab_file, read_tab_folder
+    from slp_guitar.ascii.writer import format_tab
+    from slp_guitar.corpus_statistics import compute_mean_hand_shift, compute_playable_share
     from slp_guitar.formats.registry import write_tab
     from slp_guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, is_playable_grip
     from slp_guitar.practice import make_practice_corpus, make_practice_studies

@@ -17,11 +17,7 @@ from typing import Any, TypeVar
 
 from slp_guitar.fretboard import MAX_FRET, MAX_SPAN, Note, is_playable_grip
 from slp_guitar.tab import Event, Tab
-from slp_guitar.theory import (
-    count_notes_in_best_scale,
-    ends_on_tonic,
-    estimate_key,
-)
+from slp_guitar.theory import count_notes_in_best_scale, ends_on_tonic, estimate_key
 
 NUM_STRINGS = 6
 MAX_SMALL_SHIFT_FRETS = 4  # frets

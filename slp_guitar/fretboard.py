@@ -92,6 +92,10 @@ NAMED_TUNINGS: dict[str, Tuning] = TUNINGS | {
     "open-E": Tuning((64, 59, 56, 52, 47, 40)),
     "open-A": Tuning((64, 61, 57, 52, 45, 40)),
     "open-C": Tuning((64, 60, 55, 48, 43, 36)),
+    "open-Dm": Tuning((62, 57, 53, 50, 45, 38)),
+    "open-Em": Tuning((64, 59, 55, 52, 47, 40)),
+    "open-Gm": Tuning((62, 58, 55, 50, 43, 38)),
+    "Nashville": Tuning((64, 59, 67, 62, 57, 52)),  # the lower four an octave up
     "baritone": Tuning((59, 54, 50, 45, 40, 35)),
     "seven-string": Tuning((64, 59, 55, 50, 45, 40, 35)),
     "eight-string": Tuning((64, 59, 55, 50, 45, 40, 35, 30)),
@@ -99,6 +103,8 @@ NAMED_TUNINGS: dict[str, Tuning] = TUNINGS | {
     "bass-5": Tuning((43, 38, 33, 28, 23)),
     "ukulele": Tuning((69, 64, 60, 67)),
     "ukulele-low-G": Tuning((69, 64, 60, 55)),
+    "mandolin": Tuning((76, 69, 62, 55)),
+    "banjo": Tuning((62, 59, 55, 50, 67)),
 }
 """All tunings that have a name. Those without a token are none that models write for."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from slp_guitar.ascii_writer import format_tab
+from slp_guitar.ascii.writer import format_tab
 from slp_guitar.formats.midi import import_mido
 from slp_guitar.formats.registry import check_writable_suffix, write_tab
 from slp_guitar.fretboard import STANDARD

@@ -11,12 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 
-from slp_guitar.fretboard import (
-    MAX_FRET,
-    STANDARD,
-    TUNINGS,
-    Note,
-)
+from slp_guitar.fretboard import MAX_FRET, STANDARD, TUNINGS, Note
 from slp_guitar.practice_material import (
     EIGHTHS,
     QUARTERS,

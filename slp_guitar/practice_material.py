@@ -5,20 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from slp_guitar.fretboard import (
-    HALF_STEP_DOWN,
-    STANDARD,
-    Note,
-    Tuning,
-    get_tuning_name,
-)
+from slp_guitar.fretboard import HALF_STEP_DOWN, STANDARD, Note, Tuning, get_tuning_name
 from slp_guitar.tab import Bar, Event, Tab
-from slp_guitar.theory import (
-    TABLES,
-    chord_above_root,
-    parse_pitch_class,
-    split_chord_name,
-)
+from slp_guitar.theory import TABLES, chord_above_root, parse_pitch_class, split_chord_name
 
 T = TypeVar("T")
 ChordGrip = tuple[Note, ...]

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import torch
 
-from slp_guitar.ascii_reader import TEXT_SUFFIXES, read_tab_folder
+from slp_guitar.ascii.reader import TEXT_SUFFIXES, read_tab_folder
 from slp_guitar.bar_lengths import NOTATED_STEPS_PER_QUARTER
 from slp_guitar.fingering.fingering_pieces import find_fingerings
 from slp_guitar.fingering.playable_chords import FingeringOptions
@@ -104,7 +104,7 @@ def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProb
         The tabs, and what could not be read; tabs that have no tokens are problems too.
 
     Raises:
-        ValueError: as `slp_guitar.ascii_reader.read_tab_folder`, or
+        ValueError: as `slp_guitar.ascii.reader.read_tab_folder`, or
             `slp_guitar.guitarset.read_guitarset_tabs`; or if no tab has tokens.
     """
     if source is None:

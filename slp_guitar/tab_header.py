@@ -11,15 +11,7 @@ from functools import lru_cache
 from math import ceil
 from statistics import median
 
-from slp_guitar.fretboard import (
-    DOUBLE_DROP_D,
-    DROP_D,
-    OPEN_D,
-    OPEN_G,
-    STANDARD,
-    Tuning,
-    get_string_names,
-)
+from slp_guitar.fretboard import NAMED_TUNINGS, STANDARD, Tuning, get_string_names
 from slp_guitar.tab import MAX_STRINGS, MIN_STRINGS
 from slp_guitar.theory import parse_pitch_class
 
@@ -53,17 +45,6 @@ _DROP_TUNING_PATTERN = re.compile(
 _OPEN_TUNING_PATTERN = re.compile(
     r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])(?P<minor>\s+min(?:or)?\b)?", re.I
 )
-_OPEN_TUNING_PITCHES = {
-    "G": OPEN_G.open_pitches,
-    "D": OPEN_D.open_pitches,
-    "E": (64, 59, 56, 52, 47, 40),
-    "A": (64, 61, 57, 52, 45, 40),
-    "C": (64, 60, 55, 48, 43, 36),
-    "Dm": (62, 57, 53, 50, 45, 38),
-    "Em": (64, 59, 55, 52, 47, 40),
-    "Gm": (62, 58, 55, 50, 43, 38),
-}
-NASHVILLE = (64, 59, 67, 62, 57, 52)  # the lower four an octave up
 _STEP_COUNT_REGEX = (
     r"(?:a\s+)?(?:one[\s-]+and[\s-]+a[\s-]+half|1[\s-]1/2|1\.5|1/2|half|whole|full|one|two|three"
     r"|[123])(?:[\s-]+(?:half|whole|full))?[\s-]*(?:a[\s-]+)?(?:steps?|tones?|semitones?)\b"
@@ -265,9 +246,9 @@ def parse_pitches_with_octaves(text: str) -> list[int]:
 def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
     """A tuning stated by its name: ``Drop C``, ``open G tuning``, ``1 whole step down``."""
     if re.search(r"\bnashville\b", line, re.I) and mentions_tuning:
-        return NASHVILLE
+        return NAMED_TUNINGS["Nashville"].open_pitches
     if found := _DROP_TUNING_PATTERN.search(line):
-        base = DOUBLE_DROP_D if found["double"] else DROP_D
+        base = NAMED_TUNINGS["double-drop-D" if found["double"] else "drop-D"]
         down = (_parse_pitch_class(found["note"]) - 2) % -12
         if further := _find_half_steps_down(line):  # Drop D, half a step down
             down -= 0 if down else further[0]
@@ -275,8 +256,8 @@ def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
     if found := _OPEN_TUNING_PATTERN.search(line):
         stated = mentions_tuning or line.strip(" ()[]*.\t") == found.group()
         chord = found["chord"][0].upper() + found["chord"][1:] + "m" * bool(found["minor"])
-        if stated and chord in _OPEN_TUNING_PITCHES:
-            return _OPEN_TUNING_PITCHES[chord]
+        if stated and (named := NAMED_TUNINGS.get(f"open-{chord}")):
+            return named.open_pitches
     if further := _find_half_steps_down(line):
         half_steps, start = further
         begins_line = _NOTHING_MUCH_PATTERN.fullmatch(line[:start])
@@ -367,14 +348,15 @@ def describe_unread_statement(line: str) -> str | None:
 
 _METER_PATTERN = re.compile(
     r"\b(?:(?:time )?signature|time|timing|tempo|met(?:re|er)|takt|comp[aá]s+o?|mesure|misura)"
-    r"\s*[:=-]?\s*(?P<beats>\d{1,2})\s*/\s*(?P<unit>1|2|4|8|16)(?!\d|/|,\s*\d+/)"
+    r"\s*[:=-]?\s*(?P<beats>\d{1,3})\s*/\s*(?P<unit>1|2|4|8|16|32)(?!\d|/|,\s*\d+/)"
     r"|(?<![\d,/])(?P<bare>[2-9]|12)/(?P<of>[248])(?=\s+tim(?:e|ing)\b|\s*$)"
     r"|^\W*(?P<first>[2-9]|12)/(?P<by>[248])"
     r"(?=\s*[,;(@](?!\s*\d+/)|\s+(?:[-\u2013] |at\b|tempo\b|\d{2,3}\s*bpm))",
     re.I,
 )
 _BPM_PATTERN = re.compile(
-    r"(?<!\d)(\d{2,3})(?:\s*-\s*\d{2,3})?\s*bpm|\b(?:J|MM|M\.M\.)\s*=\s*(\d{2,3})\b"
+    r"^tempo: (\d{1,4})$|(?<!\d)(\d{2,3})(?:\s*-\s*\d{2,3})?\s*bpm"
+    r"|\b(?:J|MM|M\.M\.)\s*=\s*(\d{2,3})\b"
     r"|\btempo\b\s*(?:[:=]\s*[^\d/]{0,30}?)?(?<!\d)(\d{2,3})(?![\d/])|\bbpm\s*[:=]\s*(\d{2,3})\b"
     r"|^\W*\d{1,2}/[248]\s*[,@]\s*(\d{2,3})\W*$",
     re.I,
@@ -408,7 +390,7 @@ def parse_tempo(line: str) -> int | None:
     found = _BPM_PATTERN.search(line)
     if found is None or re.search(r"half|dotted|eighth|1/[28]|measure", line, re.I):
         return None
-    return max(1, int(next(filter(None, found.groups()))))
+    return min(max(int(next(filter(None, found.groups()))), 1), 1000)
 
 
 def strip_title(line: str) -> str:

@@ -5,21 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from slp_guitar import Note, TabTokenizer, Tuning, format_tab
-from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.ascii.reader import parse_ascii_tabs
 from slp_guitar.bar_lengths import list_bar_steps, take_columns_as_time
-from slp_guitar.formats.registry import (
-    check_writable_suffix,
-    find_format,
-    has_no_time,
-    write_tab,
-)
+from slp_guitar.formats.registry import check_writable_suffix, find_format, has_no_time, write_tab
 from slp_guitar.fretboard import is_playable_grip
-from slp_guitar.theory import (
-    chord_pitch_classes,
-    ends_on_tonic,
-    estimate_key,
-    key_pitch_classes,
-)
+from slp_guitar.theory import chord_pitch_classes, ends_on_tonic, estimate_key, key_pitch_classes
 from slp_guitar.timing import fit_bars_to_time_signature
 from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
 

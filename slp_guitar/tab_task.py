@@ -13,7 +13,14 @@ from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream
-from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task, check_windows
+from slp_transformer.tasks.base import (
+    EvaluateOptions,
+    LoadedRun,
+    Report,
+    SavedRun,
+    Task,
+    check_windows,
+)
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
 from slp_transformer.tasks.generation_session import GenerationSession
 from slp_transformer.tasks.run_config import RunConfig
@@ -99,11 +106,7 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         Raises:
             ValueError: if there are none, or too few for a window.
         """
-        from slp_guitar.tab_dataset import (
-            collect_styles,
-            describe_tab,
-            read_train_val_tabs,
-        )
+        from slp_guitar.tab_dataset import collect_styles, describe_tab, read_train_val_tabs
         from slp_transformer.data.token_file import write_token_folder
 
         data = config.data
@@ -131,7 +134,7 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         """Return the tokenizer that a checkpoint holds as JSON."""
         return TabTokenizer.from_json(content)
 
-    def check_generate(self, run: Path, output: Path | None, flags: GenerateTabs) -> None:
+    def check_generate(self, run: SavedRun, output: Path | None, flags: GenerateTabs) -> None:
         """Refuse a tuning, key or time signature that is not known, and files of another kind.
 
         Raises:
@@ -182,13 +185,12 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
             found, _ = read_tab_source(options.source)
             stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
         values = evaluation.compute_window_metrics(run, stream)
-        rows = evaluation.format_metric_rows(values)
         val = tabs.split_stream_into_pieces(stream, run.tokenizer.bos_id)
         train = tabs.load_training_pieces(run)
         values["bits_per_note"] = tabs.compute_bits_per_note(run, val, train)
-        rows |= {f"bits per note, {n}": f"{b:.3f}" for n, b in values["bits_per_note"].items()}
+        table = evaluation.format_table(evaluation.format_rows(values))
         if options.samples is None:
-            return Report(values, evaluation.format_table(rows))
+            return Report(values, table)
         session = self.session(run, GenerateTabs(ending="any"))
         free = TabSession(run.tokenizer, TUNINGS["standard"], constrained=False)
         groups = {
@@ -196,6 +198,6 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
             "unconstrained": evaluation.generate_samples(free, run, options),
         }
         statistics = tabs.compute_statistics(run.tokenizer, val, train, groups)
-        text = f"{evaluation.format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
+        text = f"{table}\n\n{tabs.format_statistics(statistics)}"
         report = Report(values | {"statistics": statistics}, text)
         return evaluation.add_samples_to_report(report, run, session, groups["model"], options.seed)

@@ -41,12 +41,7 @@ from slp_guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_nam
 from slp_guitar.tab import Bar, Tab, iter_checked_events
 from slp_guitar.tab_header import MAX_STYLE_CHARACTERS, is_valid_style
 from slp_guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
-from slp_guitar.token_reader import (
-    NUM_STRINGS,
-    SPECIAL_TOKENS,
-    TokenReader,
-    parse_token,
-)
+from slp_guitar.token_reader import NUM_STRINGS, SPECIAL_TOKENS, TokenReader, parse_token
 from slp_transformer._internal.config_checks import is_integer
 from slp_transformer._internal.json_files import validate_json
 

@@ -19,12 +19,7 @@ from typing import NamedTuple
 
 from slp_guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
 from slp_guitar.timing import drop_repeated_changes, time_signature_of
-from slp_guitar.uneven_bars import (
-    MAX_ESTIMATED,
-    TRIPLETS,
-    estimate_steps,
-    find_even_grid,
-)
+from slp_guitar.uneven_bars import MAX_ESTIMATED, TRIPLETS, estimate_steps, find_even_grid
 
 GRIDS = (1, 2, 4, 3, 8, 6, 12)
 """Steps to a quarter note that are tried for a bar, the plainest first."""
@@ -41,7 +36,7 @@ PICKUP_SHARE = 0.75  # of the usual width, below which a first bar is a pickup
 MIN_FITTING_SHARE = 0.5  # of the bars, below which they contradict each other
 MIN_RELIABLE_SHARE = 0.7  # of bars whose letters fill the meter, or another that is as common
 MAX_UNIT_OF_BAR = 8  # parts of a quarter note in which a time signature can be
-USUAL_METERS = ((4, 4), (3, 4))
+USUAL_METERS = ((4, 4), (3, 4), (5, 4), (7, 8), (9, 8))
 MAX_BARS_TO_TRY = 64
 METERS_OF_BEATS: dict[int, tuple[tuple[int, int], ...]] = {
     2: ((2, 4), (6, 8)),
@@ -55,8 +50,6 @@ METERS_OF_BEATS: dict[int, tuple[tuple[int, int], ...]] = {
     12: ((12, 8),),
 }
 """The meters that a number of beats may be of, the likeliest first."""
-METER_OF_GRID_STEPS = {3: (3, 4), 5: (5, 4), 7: (7, 8), 9: (9, 8)}
-"""The meter of a bar by the odd factor of its number of quick notes."""
 
 
 class FoundTime(NamedTuple):
@@ -67,14 +60,12 @@ class FoundTime(NamedTuple):
         description: the meter, the unit, and how many bars fit, in a line.
         unfit_bars: the numbers, from 1, of bars not drawn in time, whose rhythm is estimated.
         remarks: what was done about bars that are not as the meter has it, a sentence each.
-        usual_steps_per_quarter: what a quarter note has in most bars, in the steps of the columns.
     """
 
     tab: Tab
     description: str
     unfit_bars: tuple[int, ...]
     remarks: tuple[str, ...]
-    usual_steps_per_quarter: Fraction
 
 
 class _Fit(NamedTuple):
@@ -199,7 +190,7 @@ def infer_timing(tab: Tab) -> FoundTime:
         remarks.append(
             f"{_list_bars(odd)} of another length than the meter, as what is marked there says"
         )
-    return FoundTime(timed, description, tuple(numbers), tuple(remarks), usual)
+    return FoundTime(timed, description, tuple(numbers), tuple(remarks))
 
 
 def _list_bars(numbers: Sequence[int]) -> str:
@@ -319,24 +310,7 @@ def _choose_meter(
         )
         return sum(fit.cost for fit in fits)
 
-    return min(dict.fromkeys(of_beats or (_guess_meter(bars), *USUAL_METERS)), key=total_cost)
-
-
-def _guess_meter(bars: Sequence[Bar]) -> tuple[int, int]:
-    """Return the likeliest meter by how many of the commonest gap fill a bar."""
-    gaps = Counter(
-        after.step - before.step
-        for bar in bars
-        for before, after in zip(bar.events, bar.events[1:], strict=False)
-    )
-    if not gaps:
-        return 4, 4
-    gap = gaps.most_common(1)[0][0]
-    counts = Counter(round(bar.steps / gap) for bar in bars)
-    odd = counts.most_common(1)[0][0] or 1
-    while odd % 2 == 0:
-        odd //= 2
-    return METER_OF_GRID_STEPS.get(odd, (4, 4))
+    return min(of_beats or USUAL_METERS, key=total_cost)
 
 
 def _fit_bar_to_quarters(bar: Bar, quarters: Fraction, usual_width: float | None) -> _Fit:

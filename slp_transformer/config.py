@@ -1,15 +1,9 @@
 """The one configuration that every model is made from."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
-from slp_transformer._internal.choices import check_choice_fields
-from slp_transformer._internal.config_checks import (
-    check_dropout,
-    check_eps,
-    check_positive_sizes,
-    make_ints_builtin_in_place,
-)
+from slp_transformer._internal.config_checks import DROPOUT, EPS, SIZE
 from slp_transformer._internal.parts import (
     BookActivation,
     BookNormOrder,
@@ -17,8 +11,10 @@ from slp_transformer._internal.parts import (
     Initialization,
 )
 from slp_transformer._internal.setting_names import refuse_foreign_settings
+from slp_transformer._internal.settings import check_settings, setting, settings
 
 
+@settings
 @dataclass(frozen=True)
 class TransformerConfig:
     """The sizes and options of a model.
@@ -50,23 +46,23 @@ class TransformerConfig:
         num_encoder_blocks: blocks in the encoder; as many as in the decoder if None.
     """
 
-    vocab_size: int
-    context_length: int = 128
-    model_dim: int = 128
-    num_heads: int = 4
-    num_blocks: int = 4
-    key_dim: int | None = None
-    value_dim: int | None = None
-    hidden_dim: int | None = None
-    activation: BookActivation = "relu"
-    norm: BookNormOrder = "pre"
-    positions: BookPositions = "learned"
-    dropout: float = 0.0
-    eps: float = 1e-5
-    scaled_embeddings: bool = False
-    initialization: Initialization = "gpt2"
-    source_vocab_size: int | None = None
-    num_encoder_blocks: int | None = None
+    vocab_size: int = setting(MISSING, SIZE, example=23)
+    context_length: int = setting(128, SIZE, example=64)
+    model_dim: int = setting(128, SIZE, example=96)
+    num_heads: int = setting(4, SIZE, example=2)
+    num_blocks: int = setting(4, SIZE, example=2)
+    key_dim: int | None = setting(None, SIZE, example=16)
+    value_dim: int | None = setting(None, SIZE, example=16)
+    hidden_dim: int | None = setting(None, SIZE, example=200)
+    activation: BookActivation = setting("relu", example="gelu")
+    norm: BookNormOrder = setting("pre", example="post")
+    positions: BookPositions = setting("learned", example="sinusoidal")
+    dropout: float = setting(0.0, DROPOUT, example=0.3)
+    eps: float = setting(1e-05, EPS, example=0.1)
+    scaled_embeddings: bool = setting(False, example=True)
+    initialization: Initialization = setting("gpt2", example="xavier")
+    source_vocab_size: int | None = setting(None, SIZE, example=17)
+    num_encoder_blocks: int | None = setting(None, SIZE, example=2)
 
     def __new__(cls, *_: Any, **settings: Any) -> Any:
         """Refuse settings by the names of other libraries.
@@ -84,21 +80,7 @@ class TransformerConfig:
             ValueError: naming the setting, what it was and what would do. (The modules check how
                 the sizes fit together.)
         """
-        make_ints_builtin_in_place(self)
-        check_positive_sizes(
-            vocab_size=self.vocab_size,
-            context_length=self.context_length,
-            model_dim=self.model_dim,
-            num_heads=self.num_heads,
-            num_blocks=self.num_blocks,
-        )
-        optional = ("key_dim", "value_dim", "hidden_dim", "source_vocab_size", "num_encoder_blocks")
-        check_positive_sizes(
-            **{k: getattr(self, k) for k in optional if getattr(self, k) is not None}
-        )
-        check_dropout(self.dropout)
-        check_eps(self.eps)
-        check_choice_fields(self)
+        check_settings(self)
 
     @classmethod
     def of_2017(

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer._internal.config_checks import check_dropout
+from slp_transformer._internal.config_checks import DROPOUT, check_range
 from slp_transformer._internal.reference_mode import fast_paths_enabled, is_traced
 from slp_transformer._internal.shape_types import Bool, Float, Tensor
 
@@ -45,7 +45,7 @@ class Dropout(nn.Dropout):
         Raises:
             ValueError: if it is below 0, or not below 1.
         """
-        check_dropout(p)
+        check_range(DROPOUT, dropout=p)
         super().__init__(p)
 
     def forward(self, X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

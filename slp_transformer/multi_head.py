@@ -11,8 +11,9 @@ from torch import nn
 
 from slp_transformer._internal.argument_checks import check_feature_axis, check_source
 from slp_transformer._internal.config_checks import (
-    check_dropout,
+    DROPOUT,
     check_positive_sizes,
+    check_range,
     resolve_head_sizes,
 )
 from slp_transformer._internal.explained_refusals import (
@@ -195,7 +196,7 @@ class MultiHeadAttention(HeadMatrices, HookedModule):
             ValueError: if a size is not a positive whole number, or d/A is asked for and A does
                 not divide d.
         """
-        check_dropout(dropout)
+        check_range(DROPOUT, dropout=dropout)
         super().__init__(model_dim, num_heads, num_heads, key_dim, value_dim)
         self.dropout = dropout
 

@@ -23,7 +23,7 @@ CHECKED = importlib.util.find_spec("beartype") is not None
 if CHECKED:  # without it the numbers can still be compared
     import typechecking
 
-    install_import_hook(PACKAGES, "typechecking.checker")
+    install_import_hook(typechecking.modules_with_tensors(PACKAGES), "typechecking.checker")
     for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]  # what told the packages' names was imported without the hook
 
@@ -31,6 +31,8 @@ if CHECKED:  # without it the numbers can still be compared
 # that tests start.
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
+
+pytest_plugins = ["skips"]
 
 
 @pytest.hookimpl(optionalhook=True)  # a GPU's machine may have no xdist

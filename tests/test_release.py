@@ -1,13 +1,17 @@
 """What is built for others: README's links, versions, licenses."""
 
 import importlib.util
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from email.message import Message
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import skips
 
 import slp_transformer
 
@@ -120,3 +124,56 @@ def test_each_file_of_others_has_a_row():
     assert len(foreign) > 20 and foreign <= named, sorted(foreign - named)
     texts = re.findall(r"`([^`]*LICENSE\.txt)`", table)
     assert [name for name in texts if not (ROOT / name).is_file()] == []
+
+
+LISTED = """[[skip]]
+test = "test_some.py::test_gpu*"
+reason = "no GPU"
+platform = "linux"
+why = "There is none."
+"""
+
+
+@pytest.mark.parametrize(
+    ("skipped", "platform", "expected"),
+    [
+        (("test_some.py::test_gpu[3]", "Skipped: no GPU"), "linux", []),
+        (("test_some.py::test_gpu[3]", "Skipped: no GPU"), "darwin", ["no GPU"]),
+        (("test_some.py::test_gpu[3]", "Skipped: no compiler"), "linux", ["no compiler"]),
+        (("test_other.py", "Skipped: could not import 'mido'"), "linux", ["import 'mido'"]),
+    ],
+)
+def test_a_skip_that_is_not_listed_is_named(tmp_path, skipped, platform, expected):
+    (tmp_path / "skips.toml").write_text(LISTED, encoding="utf-8")
+    nodeid, reason = skipped
+    report = SimpleNamespace(nodeid=nodeid, longrepr=("file.py", 3, reason))
+    found = skips.unlisted([report], skips.read_skips(tmp_path / "skips.toml"), platform)
+    assert len(found) == len(expected)
+    assert all(
+        line.startswith(nodeid) and some in line for line, some in zip(found, expected, strict=True)
+    )
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize(("variable", "rc"), [("SLP_SKIPS", 1), ("SLP_OTHER", 0)])
+def test_a_session_with_a_skip_that_is_not_listed_fails(tmp_path, workers, variable, rc):
+    """In the process that gathers what others ran, and for a whole file that is skipped."""
+    (tmp_path / "skips.toml").write_text(LISTED, encoding="utf-8")
+    (tmp_path / "test_one.py").write_text("import pytest\npytest.importorskip('nowhere')\n")
+    (tmp_path / "test_two.py").write_text("def test_it(): pass\n")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "skips", "-n", workers, "-o", "addopts="),
+            *("--rootdir", str(tmp_path), str(tmp_path)),
+        ],
+        cwd=tmp_path,
+        env=os.environ | {variable: "skips.toml", "PYTHONPATH": str(ROOT / "tests" / "helpers")},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == rc, done.stdout
+    assert ("does not allow: test_one.py" in done.stdout) == bool(rc)
+
+
+def test_the_list_of_skips_says_why():
+    assert all(each["why"].endswith(".") for each in skips.read_skips(ROOT / ".ci/skips.toml"))

@@ -313,7 +313,7 @@ def keep_even(u: torch.Tensor, every: int) -> torch.Tensor:
 def test_an_entry_from_outside_is_an_option_of_filter_and_generate(monkeypatch, request):
     monkeypatch.setitem(sys.modules, "outside", types.SimpleNamespace(keep_even=keep_even))
     option = SamplingOption(
-        "outside:keep_even", "e", int, None, lambda e: e > 1, "2 or more", "keep each e-th word."
+        "outside:keep_even", "keep each e-th word.", (lambda e: e > 1, "2 or more"), example=3
     )
     SAMPLING.add("keep_every", option)
     request.addfinalizer(lambda: SAMPLING.remove("keep_every"))

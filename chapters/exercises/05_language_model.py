@@ -77,6 +77,7 @@ from torch.nn.functional import cross_entropy
 
 from slp_transformer import TransformerConfig, TransformerLM
 
+torch.set_num_threads(1)  # models this small are fastest on one core
 ways = {
     "tightened": ["flat"],
     "loosened": ["sharp"],
@@ -111,3 +112,61 @@ for _ in range(300):
     loss.backward()
     optimizer.step()
 check.at_most(loss, 0.29, floor=0.276)
+
+# %% [markdown]
+# ### Exercise 5 · A deep stack of your own
+#
+# The model below has 24 blocks, and uses each of their sublayers through your function. `sublayer` and `norm` are
+# functions of a matrix [N × d]. As it is given, the model learns nothing. Let it learn the twelve sentences: 0.6 nats
+# in 75 steps. Then try what chapter 2 warns of, the norm after the addition, or no addition: where does the loss
+# stay, and why there?
+
+# %%
+from functools import partial
+
+from slp_transformer import InputEncoding, LayerNorm, TransformerBlock
+
+
+class Deep(torch.nn.Module):
+    def __init__(self, d=16):
+        super().__init__()
+        self.input, self.norm = InputEncoding(len(words), 10, d), LayerNorm(d)
+        blocks = [TransformerBlock(d, num_heads=2) for _ in range(24)]
+        self.blocks = torch.nn.ModuleList(blocks)
+        for W in self.input.parameters():
+            W.data *= 5  # as in the chapter
+
+
+# %%
+def logits(deep, ids, through):
+    X = deep.input(ids)
+    for block in deep.blocks:
+        X = through(X, partial(block.attention, causal=True), block.norm_1)
+        X = through(X, block.ffn, block.norm_2)
+    return deep.norm(X) @ deep.input.tokens.E.T
+
+
+# %%
+def train(through):
+    torch.manual_seed(0)
+    deep = Deep()
+    optimizer = torch.optim.AdamW(deep.parameters(), lr=3e-3)
+    for _ in range(75):
+        U = logits(deep, ids[:, :-1], through)
+        loss = cross_entropy(U.flatten(0, 1), ids[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss
+
+
+# %% tags=["exercise"]
+def my_sublayer(X, sublayer, norm):
+    out = sublayer(X)
+    # solution
+    out = X + sublayer(norm(X))
+    # end
+    return out
+
+
+check.at_most(train(my_sublayer), 0.6, floor=0.276)

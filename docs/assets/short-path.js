@@ -1,18 +1,20 @@
 /* What the short path leaves out is folded. Of two buttons below the title one shows all of it,
-   here and on the next pages; whatever leads into a fold opens it. */
+   here and on the next pages; whatever leads into a fold opens it. What the chosen draft of the
+   book has and others do not is open on the path, too. */
 
 (() => {
   const KEY = "slp-sections",
     ALL = "all",
     FOLD = "details.slp-more",
     SWITCH = ".slp-lengths button";
-  const wantsAll = () => {
+  const kept = (/** @type {string} */ key) => {
     try {
-      return localStorage.getItem(KEY) === ALL;
+      return localStorage.getItem(key);
     } catch {
-      return false;
+      return null;
     }
   };
+  const wantsAll = () => kept(KEY) === ALL;
   const remember = (/** @type {boolean} */ all) => {
     try {
       localStorage.setItem(KEY, all ? ALL : "path");
@@ -23,9 +25,12 @@
 
   /** @param {(Element | Document)[]} places @param {boolean} all */
   const show = (places, all) => {
+    const draft = kept("slp-draft") || "none";
     for (const place of places) {
-      if (place instanceof Element && place.matches(FOLD)) place.toggleAttribute("open", all);
-      for (const fold of place.querySelectorAll(FOLD)) fold.toggleAttribute("open", all);
+      const folds = [...place.querySelectorAll(FOLD)];
+      if (place instanceof Element && place.matches(FOLD)) folds.push(place);
+      for (const fold of folds)
+        fold.toggleAttribute("open", all || fold.getAttribute("data-draft") === draft);
     }
     for (const one of document.querySelectorAll(SWITCH))
       one.setAttribute("aria-pressed", String(one.hasAttribute("data-all") === all));
@@ -49,8 +54,8 @@
     target.scrollIntoView();
   };
 
-  if (wantsAll()) {
-    show([document], true);
+  if (wantsAll() || kept("slp-draft")) {
+    show([document], wantsAll());
     named(location.hash)?.scrollIntoView();
   }
   reveal(location.hash);
@@ -75,6 +80,6 @@
   });
   // What a server has put into an open page is folded or not as all else.
   document.addEventListener("slp:replaced", (event) => {
-    if (wantsAll()) show(/** @type {CustomEvent<Element[]>} */ (event).detail, true);
+    show(/** @type {CustomEvent<Element[]>} */ (event).detail, wantsAll());
   });
 })();

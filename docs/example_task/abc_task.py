@@ -132,5 +132,4 @@ class TuneTask(base.Task[TuneData, NoFlags, NoFlags]):
         from slp_transformer.tasks import evaluation
 
         values = evaluation.compute_window_metrics(run, evaluation.open_run_data(run).val)
-        rows = evaluation.format_metric_rows(values)
-        return evaluation.build_report(self, run, options, values, rows)
+        return evaluation.build_report(self, run, options, values)

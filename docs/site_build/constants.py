@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from slp_guitar import text_time, uneven_bars
-from slp_guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
+from slp_guitar.ascii.guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
 from slp_guitar.bounds import MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_guitar.fingering.costs import (
@@ -243,13 +243,11 @@ def constants() -> dict[str, Shared]:
                 "pickupShare": text_time.PICKUP_SHARE,
                 "usualMeters": [list(meter) for meter in text_time.USUAL_METERS],
                 "maxBarsToTry": text_time.MAX_BARS_TO_TRY,
-                "meterOfGridSteps": text_time.METER_OF_GRID_STEPS,
             },
             "{ grids: number[], gridCost: number, columnScales: number[], maxMisfit: number, "
             "minStepColumns: number, pickupShare: number, maxFreeColumns: number, "
             "freeColumnCost: number, noteColumns: number[], noteColumnCost: number, "
-            "usualMeters: [number, number][], maxBarsToTry: number, "
-            "meterOfGridSteps: Record<string, [number, number]> }",
+            "usualMeters: [number, number][], maxBarsToTry: number }",
             "How the columns of a text become time.",
         ),
         "UNEVEN_BARS": Shared(

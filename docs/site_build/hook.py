@@ -55,6 +55,7 @@ for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
 # Pages that compute or play, each of one kind.
 LIVE_PAGES = ("model.md", "write.md", "break-it.md", "hear.md", "fingering.md")
 GUIDE = (
+    "questions",
     "notation",
     "slips",
     "pytorch",

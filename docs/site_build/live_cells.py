@@ -52,7 +52,8 @@ class LiveCells:
         Args:
             action: "run", "stop", "restart", or "bases" for what the results of cells rest on.
             asked: "chapter", and to run a cell its number "cell" and "texts", those of the cells
-                that the reader has changed, by their numbers.
+                that the reader has changed, by their numbers; "follows" if what is checked is also
+                to take its part's place in a model.
 
         Yields:
             Events for the page: those of `Kernels.run`, with "html" in place of outputs; or
@@ -84,6 +85,7 @@ class LiveCells:
             yield {"kind": "bases", "bases": dict(zip(places, found, strict=True))}
         elif action == "run":
             source = texts.get(number, shown_source(cells[number]))
+            source = FOLLOWED.sub(FOLLOW, source) if asked.get("follows") else source
             above = above_of(chapter, number)
             before = [texts.get(place, cells[place].source) for place in above]
             called = called_above(chapter, number, source, texts)
@@ -191,6 +193,11 @@ def called_above(
     return dict(sorted(found.items()))
 
 
+# The line that checks a function; it shows the verdict, and what the function does in a model.
+FOLLOWED = re.compile(r"^check\.(\w+)\((.*?)(, one_row=True)?\)\s*\Z", re.MULTILINE)
+FOLLOW = r"""display(check.\1(\2\3))
+from slp_transformer.check.own import follow
+follow("\1", \2)"""
 VERDICT = 'class="slp-verdict"'
 NOT_CHECKED = "Nothing was checked: its last line is to be {}"
 

@@ -27,7 +27,7 @@ from slp_guitar import (
     format_tab,
     read_tab_file,
 )
-from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.ascii.reader import parse_ascii_tabs
 from slp_guitar.fingering.fingering_pieces import find_fingerings
 from slp_guitar.fingering.playable_chords import FingeringOptions
 from slp_guitar.fingering.playable_pieces import piece_from_tab

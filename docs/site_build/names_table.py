@@ -128,7 +128,7 @@ def setting_rows() -> list[list[str]]:
     """Return ours, PyTorch's, nanoGPT's, GPT-2's, Llama's and TransformerLens's."""
     return [
         [ours, pytorch, nano, *(find_settings(kind, ours) for kind in ("gpt2", "llama")), lens]
-        for ours, (pytorch, nano, lens) in SETTINGS_ELSEWHERE.items()
+        for ours, (pytorch, nano, lens, _) in SETTINGS_ELSEWHERE.items()
     ]
 
 

@@ -141,7 +141,7 @@ def _with_folds(html: str) -> str:
 
 def without_folds(html: str) -> str:
     """A page whose folds of the short path are gone, and all that is in them is there."""
-    html = re.sub(r'<details class="slp-more">.*?</summary>', "", html, flags=re.DOTALL)
+    html = re.sub(r'<details class="slp-more"[^>]*>.*?</summary>', "", html, flags=re.DOTALL)
     return html.replace(f"</details>{END_OF_MORE}", "")
 
 

@@ -80,7 +80,7 @@ def add_head(body: str, context: PageContext) -> str:
     chapter, page = context.chapter, context.page
     head = pages.line_below_title(chapter, page) + pages.you_are_here(chapter, page)
     head += pages.notes(chapter)
-    body = pages.with_sections_first(pages.with_minutes(body, chapter))
+    body = pages.with_sections_first(pages.with_drafts(body, context.site.book))
     title = r'</h1>(\s*<p class="slp-sections">.*?</p>)?'
     body, found = re.subn(title, lambda m: m[0] + head, body, count=1, flags=re.DOTALL)
     return body if found else head + body

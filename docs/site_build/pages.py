@@ -521,13 +521,25 @@ def with_measurements(body: str, page) -> str:
     return re.sub(rf"<code>{chapter_source.RESULTS}/(\w+)</code>", link, body)
 
 
-def with_minutes(body: str, chapter: Chapter) -> str:
-    """The goals of a chapter with the minutes that are counted, not those that it says of itself.
+FOLD = re.compile(r'(<details class="slp-more")(>.*?</details><!-- /more -->)', re.DOTALL)
 
-    A script says them in words that outlive a change of some sentences.
+
+def with_drafts(body: str, book: Equations) -> str:
+    """Mark the folds of the short path that a reader of one draft wants open.
+
+    Their equations all stand in that draft's own chapter, and in no other draft.
     """
-    whole = short_path.rounded(site.times[chapter.path.stem].whole)
-    return re.sub(r"About\s+\d+\s+minutes", f"About {whole} minutes", body, count=1)
+
+    def mark(fold: re.Match[str]) -> str:
+        slugs = re.findall(r'<span class="eq" id="eq-([^"]+)"', fold[2])
+        found = {tuple(d for d in book.drafts if book.numbers_of(slug, d)) for slug in slugs}
+        draft = next(iter(found))[0] if len(found) == 1 and len(next(iter(found))) == 1 else ""
+        own = f"{book.chapters[draft]['number']}." if draft else ""
+        if not own or not all(book.numbers_of(s, draft)[0].startswith(own) for s in slugs):
+            return fold[0]
+        return f'{fold[1]} data-draft="{draft}"{fold[2]}'
+
+    return FOLD.sub(mark, body)
 
 
 def with_times(markdown: str) -> str:

@@ -183,7 +183,10 @@ def _engine() -> MiniRacer:
 
 # The theme counts a word in a title a thousandfold, and the reference is all titles.
 BOOST = {"chapter": 8.0, "page": 1.0, "equations": 0.1, "reference": 0.002}
-EXERCISES = re.compile(r'<h([23]) id="exercise.*?(?=<h[1-3]\b(?! id="exercise)|$)', re.DOTALL)
+# Who looks for a thing wants it explained: no section that only asks is known.
+ASKS = re.compile(
+    r'<h([23]) id="(?:exercise|try-it|test-yourself).*?(?=<h[1-3]\b(?! id="exercise)|$)', re.DOTALL
+)
 
 
 def known(content: str, kind: str) -> str:
@@ -194,7 +197,7 @@ def known(content: str, kind: str) -> str:
     content = as_text(content)
     if kind == "chapter":
         content = notebook_html.without_folds(content)
-        content = EXERCISES.sub("", content)  # who looks for a thing wants it explained
+        content = ASKS.sub("", content)
         content = re.sub(r"<details\b.*?</details>", "", content, flags=re.DOTALL)
     return _names(content) if kind == "reference" else content
 

@@ -207,6 +207,8 @@ def renamed(content: str, shown_as: Callable[[str], str]) -> str:
 class ShapeStrings(griffe.Extension):
     """Quotes each shape once more, so that the page shows `Float[Tensor, "... #N #M"]` as written.
 
+    Of a field that is a `setting` the page shows the default, as of any other.
+
     Griffe, which reads the package for mkdocstrings, takes a string in an annotation for a type
     that is defined further below, and parses it as Python: "... #N #M" as three dots and a comment.
     """
@@ -214,6 +216,10 @@ class ShapeStrings(griffe.Extension):
     def on_module_node(self, *, node: ast.AST, **kwargs) -> None:
         """Change a module's syntax tree before it is visited; the source on the page stays."""
         for found in ast.walk(node):
+            if isinstance(found, ast.AnnAssign) and isinstance(found.value, ast.Call):
+                if getattr(found.value.func, "id", "") == "setting":
+                    default = found.value.args[0]
+                    found.value = None if ast.unparse(default) == "MISSING" else default
             shape_types = ("Bool", "Float", "Int")
             if isinstance(found, ast.Subscript) and getattr(found.value, "id", "") in shape_types:
                 for part in ast.walk(found.slice):

@@ -36,7 +36,12 @@ def execute(options: ConvertOptions) -> None:
     tabs: list[Tab] = []
     found = find_format(output)
     needs_strings = found is not None and found.needs_strings
-    for tab in read_and_select_tracks(options):
+    tracks = read_and_select_tracks(options)
+    is_all_fingered = all(tab.is_fingered for tab in tracks)
+    if options.max_fret is not None and (is_all_fingered or not needs_strings):
+        why = "these notes have strings" if is_all_fingered else f"{output.suffix} needs none"
+        print_status(f"--max-fret has no effect here: {why}, so nothing is fingered.")
+    for tab in tracks:
         if needs_strings and not tab.is_fingered:
             tab = finger_pitches(tab, options, tab.track or options.song.name)
         if options.no_capo and tab.is_fingered:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from slp_guitar.ascii_writer import format_tab
+from slp_guitar.ascii.writer import format_tab
 from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions, TabOptions
 from slp_guitar.fingering.costs import read_weights
@@ -46,7 +46,7 @@ from slp_guitar.tab import Bar, Event, Tab, TabNote
 from slp_guitar.tab_header import parse_tuning
 from slp_guitar.text_time import infer_timing
 from slp_transformer._internal.atomic_write import check_writable_path
-from slp_transformer._internal.config_checks import Range, check_ranges
+from slp_transformer._internal.config_checks import Range, check_range
 from slp_transformer.cli.console import format_count, print_result, print_status
 from slp_transformer.tasks.reports import format_table
 
@@ -292,7 +292,9 @@ def make_fingering_options(options: TabOptions, tab: Tab) -> FingeringOptions:
     Raises:
         ValueError: naming the flag that makes no sense.
     """
-    check_ranges(options, RANGES, flags=True)
+    for name, kind in RANGES.items():
+        if (value := getattr(options, name)) is not None:
+            check_range(kind, **{f"--{name.replace('_', '-')}": value})
     lowest = (options.capo or 0) + 1
     max_fret = MAX_FRET if options.max_fret is None else options.max_fret
     check_max_fret(max_fret, lowest)

@@ -13,17 +13,9 @@ from slp_guitar.fingering.lattice import ExtraGripCost, FingeringLattice
 from slp_guitar.fingering.passages import Passage
 from slp_guitar.fingering.playable_chords import EASY, FingeringOptions, fit_chord_to_guitar
 from slp_guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
-from slp_guitar.fingering.questions import (
-    find_repeats,
-    rank_questions,
-    spread_answers,
-)
+from slp_guitar.fingering.questions import find_repeats, rank_questions, spread_answers
 from slp_guitar.fingering.rolled_chords import roll_chords
-from slp_guitar.fretboard import (
-    MAX_SPAN,
-    Note,
-    format_pitch,
-)
+from slp_guitar.fretboard import MAX_SPAN, Note, format_pitch
 from slp_guitar.tab import Tab
 from slp_guitar.theory import estimate_key
 from slp_guitar.timing import bar_start_steps

@@ -79,104 +79,109 @@ class FingeringLattice:
             extra_cost: a further cost of a moment's grip.
         """
         self.choices = candidate_grips
-        ringing = passage.ringing() or Ringing((), ())
-        moments = passage.moments
-        classes = classify_gaps(passage.onsets or (None,) * len(moments))
-        self._move_costs = {
-            (name, was_open): costs.move_costs(name, was_open)
-            for name in set(classes)
-            for was_open in (False, True)
-        }
-        forget_costs = costs.memory_costs()
-        style = find_style(moments)
+        self._passage, self._costs, self._extra_cost = passage, costs, extra_cost
+        self._ringing = passage.ringing() or Ringing((), ())
+        self._style = find_style(passage.moments)
         self._paid: list[list[list[float]]] = []
         self._ways: list[list[_Way]] = []
         self._own: list[list[list[float]]] = []
         self._roads: list[list[list[list[float]]]] = []  # of each state before, and moment
+        classes = classify_gaps(passage.onsets or (None,) * len(passage.moments))
         states = [_State(-1, (), Memory({}, {}))]
-        nowhere = [0.0 for _ in costs.move_costs("unknown", False)]
-        arrived = [nowhere]
+        arrived = [[0.0 for _ in HAND_FRETS]]
         for t, choice in enumerate(candidate_grips):
-            pitches = moments[t]
-            own = [costs.price_at_each_fret(grip) for grip in choice]
-            if style:
-                own = [
-                    _add_to_all(a, costs.price(style_features(g, style)))
-                    for a, g in zip(own, choice, strict=True)
-                ]
-            if extra_cost:
-                own = [_add_to_all(a, extra_cost(t, g)) for a, g in zip(own, choice, strict=True)]
-            self._own.append(own)
-            ways: list[tuple[int, int, float, int]] = []
-            paid: list[list[float]] = []
-            numbers: dict[tuple[int, Held], int] = {}
-            cheapest: list[tuple[float, int]] = []  # of each state, and from which one before
-            best: dict[int, tuple[float, int]] = {}  # of each grip, and which state it leads to
-            remembered = [_recall(state.memory, pitches, t, forget_costs) for state in states]
-            is_chord = len(pitches) > 1
-            for k in sorted(range(len(choice)), key=choice.__getitem__):
-                grip = choice[k]
-                after_last = {
-                    last: costs.price_pair(
-                        candidate_grips[t - 1][last], grip, moments[t - 1], pitches
-                    )
-                    if t
-                    else 0.0
-                    for last in {state.grip for state in states}
-                }
-                for i, state in enumerate(states):
-                    cost = after_last.get(state.grip, 0.0)
-                    for place, string, more in remembered[i]:
-                        if grip[place].string != string:
-                            cost += more
-                    if is_chord and state.memory.chords.get(pitches, grip) != grip:
-                        cost += costs.per_other_grip
-                    held = state.held
-                    if held:
-                        strings = {note.string for note in grip}
-                        cost += costs.per_cut_note * sum(one.string in strings for one in held)
-                        if released := find_released_notes(held, grip):
-                            cost += costs.per_released_note * len(released)
-                            held = tuple(one for one in held if one not in released)
-                    total = list(map(add, _add_to_all(own[k], cost), arrived[i]))
-                    least = min(total)
-                    after = (k, ringing.held_after(t, held, grip))
-                    number = numbers.setdefault(after, len(paid))
-                    if number == len(paid):
-                        paid.append(total)
-                        cheapest.append((least, i))
-                    else:
-                        paid[number] = list(map(min, paid[number], total))
-                        cheapest[number] = min(cheapest[number], (least, i))
-                    if k not in best or least < best[k][0]:
-                        best[k] = (least, number)
-                    ways.append((k, i, cost, number))
-            ranked = sorted(range(len(paid)), key=cheapest.__getitem__)[:MAX_STATES]
-            kept = sorted({*ranked, *(number for _, number in best.values())})
-            new_numbers = {number: n for n, number in enumerate(kept)}
-            self._ways.append(
-                [
-                    _Way(
-                        k,
-                        i,
-                        cost,
-                        new_numbers.get(number, new_numbers[best[k][1]]),
-                        number in new_numbers,
-                    )
-                    for k, i, cost, number in ways
-                ]
-            )
-            self._paid.append([paid[number] for number in kept])
-            keys = list(numbers)
-            states = [
-                _State(k, held, states[cheapest[number][1]].memory.remember(t, pitches, choice[k]))
-                for number in kept
-                for k, held in (keys[number],)
-            ]
+            self._own.append([self._price_grip(t, grip) for grip in choice])
+            states = self._advance(t, states, arrived)
             if t + 1 < len(candidate_grips):
-                opens = [not any(note.fret for note in choice[state.grip]) for state in states]
-                self._roads.append([self._move_costs[classes[t + 1], o] for o in opens])
+                opens = (not any(note.fret for note in choice[state.grip]) for state in states)
+                self._roads.append([costs.move_costs(classes[t + 1], is_open) for is_open in opens])
                 arrived = list(map(_arrive, self._paid[-1], self._roads[-1]))
+
+    def _price_grip(self, t: int, grip: Grip) -> list[float]:
+        """Return what a grip costs by itself at each place of the hand."""
+        more = self._costs.price(style_features(grip, self._style)) if self._style else 0.0
+        more += self._extra_cost(t, grip) if self._extra_cost else 0.0
+        return _add_to_all(self._costs.price_at_each_fret(grip), more)
+
+    def _advance(
+        self, t: int, states: Sequence[_State], arrived: Sequence[list[float]]
+    ) -> list[_State]:
+        """Strike each grip of a moment after each state, and return the states that are kept.
+
+        Args:
+            t: the moment.
+            states: those that were kept of the moment before.
+            arrived: what it costs to come from each of them to each place of the hand.
+        """
+        choice, pitches = self.choices[t], self._passage.moments[t]
+        forget_costs = self._costs.memory_costs()
+        remembered = [_recall(state.memory, pitches, t, forget_costs) for state in states]
+        ways: list[tuple[int, int, float, int]] = []
+        paid: list[list[float]] = []
+        numbers: dict[tuple[int, Held], int] = {}
+        cheapest: list[tuple[float, int]] = []  # of each state, and from which one before
+        best: dict[int, tuple[float, int]] = {}  # of each grip, and which state it leads to
+        for k in sorted(range(len(choice)), key=choice.__getitem__):
+            after_last = {last: self._price_pair(t, last, k) for last in {s.grip for s in states}}
+            for i, state in enumerate(states):
+                cost, held = self._price_state(state, pitches, choice[k], remembered[i])
+                cost += after_last[state.grip]
+                total = list(map(add, _add_to_all(self._own[t][k], cost), arrived[i]))
+                least = min(total)
+                after = (k, self._ringing.held_after(t, held, choice[k]))
+                number = numbers.setdefault(after, len(paid))
+                if number == len(paid):
+                    paid.append(total)
+                    cheapest.append((least, i))
+                else:
+                    paid[number] = list(map(min, paid[number], total))
+                    cheapest[number] = min(cheapest[number], (least, i))
+                if k not in best or least < best[k][0]:
+                    best[k] = (least, number)
+                ways.append((k, i, cost, number))
+        ranked = sorted(range(len(paid)), key=cheapest.__getitem__)[:MAX_STATES]
+        kept = sorted({*ranked, *(number for _, number in best.values())})
+        places = {number: place for place, number in enumerate(kept)}
+        self._ways.append(
+            [
+                _Way(k, i, cost, places.get(number, places[best[k][1]]), number in places)
+                for k, i, cost, number in ways
+            ]
+        )
+        self._paid.append([paid[number] for number in kept])
+        keys = list(numbers)
+        befores = (states[cheapest[number][1]].memory for number in kept)
+        return [
+            _State(k, held, memory.remember(t, pitches, choice[k]))
+            for memory, (k, held) in zip(befores, (keys[number] for number in kept), strict=True)
+        ]
+
+    def _price_pair(self, t: int, last: int, k: int) -> float:
+        """Return what a grip of a moment costs after one of the moment before, by their numbers."""
+        if not t:
+            return 0.0
+        pitches = self._passage.moments[t - 1], self._passage.moments[t]
+        return self._costs.price_pair(self.choices[t - 1][last], self.choices[t][k], *pitches)
+
+    def _price_state(
+        self,
+        state: _State,
+        pitches: tuple[int, ...],
+        grip: Grip,
+        remembered: Sequence[tuple[int, int, float]],
+    ) -> tuple[float, Held]:
+        """Return what a grip costs by what is remembered and rings, and what it does not let go."""
+        costs, held = self._costs, state.held
+        cost = sum(more for place, string, more in remembered if grip[place].string != string)
+        if len(pitches) > 1 and state.memory.chords.get(pitches, grip) != grip:
+            cost += costs.per_other_grip
+        if held:
+            strings = {note.string for note in grip}
+            cost += costs.per_cut_note * sum(one.string in strings for one in held)
+            if released := find_released_notes(held, grip):
+                cost += costs.per_released_note * len(released)
+                held = tuple(one for one in held if one not in released)
+        return cost, held
 
     @property
     def lowest_cost(self) -> float:

@@ -6,14 +6,7 @@ from itertools import combinations, product
 from typing import Any, Literal
 
 from slp_guitar.fingering.grips import explain_unplayable, find_grips
-from slp_guitar.fretboard import (
-    MAX_FRET,
-    MAX_SPAN,
-    STANDARD,
-    Note,
-    Tuning,
-    format_pitch,
-)
+from slp_guitar.fretboard import MAX_FRET, MAX_SPAN, STANDARD, Note, Tuning, format_pitch
 
 UnplayablePolicy = Literal["refuse", "octave", "drop", "roll"]
 EASY: dict[str, Any] = {"preferred_position": 1, "open_string_preference": 1, "max_span": 3}

@@ -5,10 +5,7 @@ from dataclasses import dataclass, replace
 
 from slp_guitar.bar_lengths import NOTATED_STEPS_PER_QUARTER
 from slp_guitar.fingering.grips import find_grips
-from slp_guitar.fingering.playable_chords import (
-    FingeringOptions,
-    nearest_octave_on_neck,
-)
+from slp_guitar.fingering.playable_chords import FingeringOptions, nearest_octave_on_neck
 from slp_guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
 from slp_guitar.fretboard import format_pitch
 

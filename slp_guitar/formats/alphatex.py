@@ -12,6 +12,7 @@ from pathlib import Path
 
 from slp_guitar.bounds import MAX_FILE_BYTES, check_score_moment, max_notes_of_file
 from slp_guitar.formats.notation import (
+    NOTE_VALUE_DENOMINATORS,
     Beat,
     Measure,
     TiedNote,
@@ -30,14 +31,7 @@ from slp_guitar.formats.tab_builder import (
 from slp_guitar.formats.unread import Contents
 from slp_guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
 from slp_guitar.playing_signs import PLAYING_SIGNS
-from slp_guitar.tab import (
-    KEYS,
-    MAX_STRINGS,
-    MIN_STRINGS,
-    ReadProblem,
-    Tab,
-    Technique,
-)
+from slp_guitar.tab import KEYS, MAX_STRINGS, MIN_STRINGS, ReadProblem, Tab, Technique
 from slp_guitar.tab_header import parse_pitches_with_octaves
 from slp_guitar.techniques import TECHNIQUES, find_technique
 
@@ -135,7 +129,6 @@ def _format_effects(effects: list[str]) -> str:
 
 # --- Reading --------------------------------------------------------------------------------------
 
-NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
 KEYS_IN_ALPHATEX = {name.lower(): name for name, (_, is_minor) in KEYS.items() if not is_minor}
 KEYS_IN_ALPHATEX |= {f"{name}major": key for name, key in KEYS_IN_ALPHATEX.items()}
@@ -359,7 +352,7 @@ class _AlphaTexParser:
 
     def beat_duration(self, denominator: str) -> Fraction:
         """Return a note value in quarter notes."""
-        if int(denominator) not in NOTE_VALUE_DENOMINATORS:
+        if int(denominator) not in (*NOTE_VALUE_DENOMINATORS, 128):
             raise self.error(f"1/{denominator} is no length of a note")
         return Fraction(4, int(denominator))
 

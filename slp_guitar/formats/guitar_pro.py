@@ -38,14 +38,7 @@ from slp_guitar.formats.unread import Contents, Omissions, iter_changed_fields
 from slp_guitar.fretboard import Note, Tuning, midi_program
 from slp_guitar.playing_order import expand_repeats
 from slp_guitar.playing_signs import PLAYING_SIGNS
-from slp_guitar.tab import (
-    KEYS,
-    Bar,
-    ReadProblem,
-    Tab,
-    Technique,
-    find_key,
-)
+from slp_guitar.tab import KEYS, Bar, ReadProblem, Tab, Technique, find_key
 from slp_guitar.techniques import TECHNIQUES
 from slp_transformer._internal.extras import import_extra
 

@@ -5,12 +5,13 @@ again, with a channel for each string.
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
+from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -23,12 +24,7 @@ from slp_guitar.formats.safe_read import (
     read_bytes,
     translate_read_errors,
 )
-from slp_guitar.formats.tab_builder import (
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
-)
+from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder, build_tabs
 from slp_guitar.formats.unread import Contents, Omissions
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.tab import MAX_STEPS_PER_QUARTER, ReadProblem, Tab, Technique
@@ -96,7 +92,7 @@ def read_midi_tabs(
     path: str | Path,
     tracks: Collection[int] = (),
     channels: Collection[int] = (),
-    steps_per_quarter: int | None = None,
+    quantize: int | None = None,
 ) -> tuple[list[Tab], list[ReadProblem]]:
     """Read a MIDI file: a tab for each track that states a tuning, or all notes without strings.
 
@@ -104,8 +100,8 @@ def read_midi_tabs(
         path: the file.
         tracks: which tracks to read, from 1; all if empty.
         channels: which channels to read, 1 to 16; all but the drums' 10 if empty.
-        steps_per_quarter: the unit of time, to which notes are moved; if None, the coarsest that
-            holds them as they are, up to 24, or else 12.
+        quantize: steps to a quarter note, to which notes are moved; if None, the fewest that hold
+            them as they are, up to 24, or else 12.
 
     Returns:
         The tabs; and what of the file is not in them, such as pitch bends and moved notes.
@@ -129,7 +125,7 @@ def read_midi_tabs(
         messages.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
     used_channels = {note.channel for note in chosen}
     ticks = contents.ticks_per_quarter
-    unit, chosen = _choose_steps_per_quarter(chosen, contents, steps_per_quarter)
+    unit, chosen = _choose_steps_per_quarter(chosen, contents, quantize)
     if moved := sum(note.start * unit % ticks > 0 for note in chosen):
         messages.append(
             f"{moved} notes are moved to the nearest of {unit} steps to a quarter note; beats and "
@@ -435,32 +431,28 @@ def _build_bar_headers(
     def quarters(tick: int) -> Fraction:
         return Fraction(_nearest_step(tick, ticks, unit), unit)
 
-    changes = deque(
-        (quarters(tick), value) for tick, value in sorted(contents.time_signatures.items())
-    )
-    tempos = deque((Fraction(tick, ticks), bpm) for tick, bpm in sorted(contents.tempos.items()))
-    start = Fraction(0)
-    keys = deque((quarters(tick), key) for tick, key in sorted(contents.keys.items()))
+    meters = sorted((quarters(tick), value) for tick, value in contents.time_signatures.items())
+    tempos = sorted((Fraction(tick, ticks), bpm) for tick, bpm in contents.tempos.items())
+    keys = sorted((quarters(tick), key) for tick, key in contents.keys.items())
     with_notes = {note.track for note in contents.notes} - {*tracks}
     ends = [tick for track, tick in contents.length_ticks.items() if track not in with_notes]
     end = max(Fraction(last, unit), quarters(max(ends, default=0)))
-    time_signature, tempo, key = (4, 4), 0, "C"
+    start = Fraction(0)
     while start < end:
-        while changes and changes[0][0] <= start:
-            time_signature = changes.popleft()[1]
-        while tempos and tempos[0][0] <= start:
-            tempo = tempos.popleft()[1]
-        while keys and keys[0][0] <= start:
-            key = keys.popleft()[1]
+        num_meters, num_tempos, num_keys = (
+            bisect_right(own, start, key=itemgetter(0)) for own in (meters, tempos, keys)
+        )
+        time_signature = meters[num_meters - 1][1] if num_meters else (4, 4)
         length = Fraction(4 * time_signature[0], time_signature[1])
         # The time signature may change early, if the bar before then has one.
-        if changes and (8 * (early := changes[0][0] - start)).denominator == 1:
-            length = min(length, early)
-        bars.append(BarHeader(length, time_signature, tempo or None, key=key))
-        for place, value in tempos:  # in order: a look at all of them would be one too many a bar
-            if place >= start + length:
-                break
-            bars[-1].tempo_changes[place - start] = value
+        early = [place - start for place, _ in meters[num_meters : num_meters + 1]]
+        length = min([length, *(each for each in early if (8 * each).denominator == 1)])
+        bar = BarHeader(length, time_signature)
+        bar.tempo = tempos[num_tempos - 1][1] if num_tempos else None
+        bar.key = keys[num_keys - 1][1] if num_keys else "C"
+        inside = tempos[num_tempos : bisect_left(tempos, start + length, key=itemgetter(0))]
+        bar.tempo_changes = {place - start: bpm for place, bpm in inside}
+        bars.append(bar)
         start += length
         if len(bars) > MAX_BARS:
             raise ValueError(f"{contents.source} has more than {MAX_BARS:,} bars.")

@@ -11,19 +11,12 @@ from math import lcm
 from typing import Any
 
 from slp_guitar.formats.midi import DRUM_CHANNEL, NO_TUNING_LINE, import_mido
-from slp_guitar.formats.notation import (
-    check_tracks_have_same_bars,
-    with_durations_filled,
-)
+from slp_guitar.formats.notation import check_tracks_have_same_bars, with_durations_filled
 from slp_guitar.fretboard import midi_program
 from slp_guitar.playing_order import expand_repeats
 from slp_guitar.tab import Tab
 from slp_guitar.tab_header import format_tuning_line
-from slp_guitar.timing import (
-    add_time_signatures,
-    bar_start_steps,
-    require_steps_per_quarter,
-)
+from slp_guitar.timing import add_time_signatures, bar_start_steps, require_steps_per_quarter
 
 MAX_MIDI_BEATS = 255  # in a bar, since the number has one byte
 

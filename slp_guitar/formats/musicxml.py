@@ -39,7 +39,6 @@ from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.theory import PITCH_CLASS_OF_LETTER
 
 # An innermost tag, and the path to it. To search for a path takes long, and few notes have the tag.
-_TIES = (("tie", "tie[@type='stop']"), ("tied", "notations/tied[@type='stop']"))
 _TECHNIQUE_PATHS = [
     (found[1], kind, path)
     for kind, signs in TECHNIQUES.items()
@@ -47,9 +46,8 @@ _TECHNIQUE_PATHS = [
     if (found := re.search(r"([\w-]+)(?:\[@[^]]*]|='[^']*'])?$", path))
 ]
 _TECHNIQUE_TAGS = {"bend-alter", *(tag for tag, _, _ in _TECHNIQUE_PATHS)}
-QUARTERS_OF_BEAT = {"maxima": 32.0, "long": 16.0, "breve": 8.0}
-QUARTERS_OF_BEAT |= {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
-QUARTERS_OF_BEAT |= {"16th": 1 / 4, "32nd": 1 / 8, "64th": 1 / 16, "128th": 1 / 32, "256th": 1 / 64}
+BEATS = "maxima long breve whole half quarter eighth 16th 32nd 64th 128th 256th".split()
+QUARTERS_OF_BEAT = {name: 32 / 2**place for place, name in enumerate(BEATS)}
 MAX_TEMPO = 1000  # quarter notes a minute
 PITCHED_FAMILIES = "brass keyboard pitched-percussion pluck strings synth voice wind".split()
 """Families of MusicXML's standard sounds that are no drums, whatever their channel."""
@@ -259,7 +257,8 @@ class _PartReader:
         has_string, place = _read_place(element) if "string" in tags else (False, None)
         if has_string and place is None:
             self.builder.omissions.record("strings without a fret are left out", number)
-        has_tie = any(tag in tags and element.find(path) is not None for tag, path in _TIES)
+        ties = (each for each in element.iter() if each.tag in ("tie", "tied"))
+        has_tie = any(each.get("type") == "stop" for each in ties)
         marks = _TECHNIQUE_TAGS & tags
         where = number - 1, begin, length, self.half_steps, staff
         self.notes.append(_PlacedNote(*where, has_tie, place, marks, element))
@@ -347,13 +346,10 @@ class _PartReader:
 
 def _read_place(note: ET.Element) -> tuple[bool, tuple[str, str] | None]:
     """Return whether a note has a string; and string and fret, if it has both in one place."""
-    groups = [each for part in note.findall("notations") for each in part.findall("technical")]
-    strings = [group.findtext("string") for group in groups]
-    frets = [group.findtext("fret") for group in groups]
-    string = next((text for text in strings if text is not None), None)
-    fret = next((text for text in frets if text is not None), None)
-    has_both = any(None not in pair for pair in zip(strings, frets, strict=True))
-    return string is not None, (string or "", fret or "") if has_both else None
+    groups = note.findall("notations/technical")
+    places = [(each.findtext("string"), each.findtext("fret")) for each in groups]
+    both = ((string, fret) for string, fret in places if string is not None and fret is not None)
+    return any(string is not None for string, _ in places), next(both, None)
 
 
 def _read_techniques(note: ET.Element, tags: set[str]) -> set[Technique]:

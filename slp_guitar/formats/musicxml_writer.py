@@ -24,6 +24,11 @@ from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.theory import NOTE_NAMES
 
 NOTE_TYPES = ("whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
+_SIGN_PATTERN = re.compile(
+    r"notations/(?:(?P<group>technical|articulations)/)?\[?(?P<name>[\w-]+)"
+    r"(?:='(?P<text>.*)'\]|\[@type='(?P<type>[\w-]+)'\])?"
+)
+"""Of `TechniqueSigns.musicxml`, what is written of it."""
 NOTE_TYPE_NAMES = dict(zip(NOTE_VALUE_DENOMINATORS, NOTE_TYPES, strict=True))
 DOCTYPE = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -40,26 +45,22 @@ def format_musicxml(*tracks: Tab) -> str:
             any note value; or the tracks' bars are not of the same lengths.
     """
     check_tracks_have_same_bars(tracks, needs_strings=False)
-    score = _make_element("score-partwise", version="4.0")
-    score.append(
-        _make_element("work", _make_element("work-title", _without_unprintable(tracks[0].title)))
-    )
-    score.append(part_list := _make_element("part-list"))
+    score = E("score-partwise", version="4.0")
+    score.append(E("work", E("work-title", _without_unprintable(tracks[0].title))))
+    score.append(part_list := E("part-list"))
     for number, tab in enumerate(tracks, start=1):
         part, instrument = f"P{number}", f"P{number}-I1"
         midi = (
-            _make_element("midi-channel", (number - 1) % 9 + 1),
-            _make_element("midi-program", midi_program(tab.tuning) + 1),
+            E("midi-channel", (number - 1) % 9 + 1),
+            E("midi-program", midi_program(tab.tuning) + 1),
         )
         name = _without_unprintable(tab.track) or ("Guitar" if tab.is_fingered else "Music")
         part_list.append(
-            _make_element(
+            E(
                 "score-part",
-                _make_element("part-name", name),
-                _make_element(
-                    "score-instrument", _make_element("instrument-name", name), id=instrument
-                ),
-                _make_element("midi-instrument", *midi, id=instrument),
+                E("part-name", name),
+                E("score-instrument", E("instrument-name", name), id=instrument),
+                E("midi-instrument", *midi, id=instrument),
                 id=part,
             )
         )
@@ -73,7 +74,7 @@ def _without_unprintable(text: str) -> str:
     return "".join(mark for mark in " ".join(text.split()) if mark.isprintable())
 
 
-def _make_element(name: str, *content: ET.Element | str | int, **attributes: str) -> ET.Element:
+def E(name: str, *content: ET.Element | str | int, **attributes: str) -> ET.Element:
     """Return an element with elements or text in it."""
     element = ET.Element(name, attributes)
     for each in content:
@@ -99,7 +100,7 @@ class _MusicXmlWriter:
 
     def part_element(self, name: str) -> ET.Element:
         """Return the part with all measures."""
-        part = _make_element("part", id=name)
+        part = E("part", id=name)
         for number, measure in enumerate(self.measures, start=1):
             around = [None, *self.measures, None][number - 1 : number + 2 : 2]
             first, second = measure.voices
@@ -115,11 +116,11 @@ class _MusicXmlWriter:
                 content += self.note_elements(beat, 1)
             if second:
                 length = sum(self.to_divisions(beat.note_value) for beat in first)
-                content.append(_make_element("backup", _make_element("duration", length)))
+                content.append(E("backup", E("duration", length)))
                 content += [note for beat in second for note in self.note_elements(beat, 2)]
             content += [sign for sign, leads in zip(signs, leads_on, strict=True) if leads]
             content += self.barline_elements(measure, around[1], "right")
-            part.append(_make_element("measure", *content, number=str(number)))
+            part.append(E("measure", *content, number=str(number)))
         return part
 
     def to_divisions(self, note_value: NoteValue) -> int:
@@ -129,29 +130,27 @@ class _MusicXmlWriter:
     def attribute_elements(self, measure: Measure, is_first: bool) -> list[ET.Element]:
         """Return key and time signature, clef, tuning and capo where they begin."""
         (fifths, is_minor), (beats, unit) = KEYS[measure.bar.key or "C"], measure.time_signature
-        mode = _make_element("mode", "minor" if is_minor else "major")
-        key = _make_element("key", _make_element("fifths", fifths), mode)
-        time = _make_element(
-            "time", _make_element("beats", beats), _make_element("beat-type", unit)
-        )
+        mode = E("mode", "minor" if is_minor else "major")
+        key = E("key", E("fifths", fifths), mode)
+        time = E("time", E("beats", beats), E("beat-type", unit))
         if not is_first:
             changes = [key] * bool(measure.bar.key) + [time] * bool(measure.bar.time_signature)
-            return [_make_element("attributes", *changes)] if changes else []
+            return [E("attributes", *changes)] if changes else []
         lines = [
-            _make_element("staff-tuning", *_pitch_elements(pitch, "tuning-"), line=str(line))
+            E("staff-tuning", *_pitch_elements(pitch, "tuning-"), line=str(line))
             for line, pitch in enumerate(reversed(self.tuning.open_pitches), start=1)
         ]
-        capo = [_make_element("capo", self.tuning.capo)] if self.tuning.capo else []
-        strings = _make_element("staff-lines", len(lines)), *lines, *capo
+        capo = [E("capo", self.tuning.capo)] if self.tuning.capo else []
+        strings = E("staff-lines", len(lines)), *lines, *capo
         sign, line, *details = ("TAB", 5, strings) if self.is_fingered else ("G", 2)
         return [
-            _make_element(
+            E(
                 "attributes",
-                _make_element("divisions", self.divisions),
+                E("divisions", self.divisions),
                 key,
                 time,
-                _make_element("clef", _make_element("sign", sign), _make_element("line", line)),
-                *(_make_element("staff-details", *each) for each in details),
+                E("clef", E("sign", sign), E("line", line)),
+                *(E("staff-details", *each) for each in details),
             )
         ]
 
@@ -164,18 +163,18 @@ class _MusicXmlWriter:
         if bar.endings and (neighbor is None or neighbor.bar.endings != bar.endings):
             numbers = ",".join(map(str, bar.endings))
             kind = "start" if is_left else "stop"
-            content.append(_make_element("ending", number=numbers, type=kind))
+            content.append(E("ending", number=numbers, type=kind))
         if is_left and bar.starts_repeat:
-            content.append(_make_element("repeat", direction="forward"))
+            content.append(E("repeat", direction="forward"))
         elif ends_repeat:
-            content.append(_make_element("repeat", direction="backward", times=str(bar.num_plays)))
-        return [_make_element("barline", *content, location=location)] if content else []
+            content.append(E("repeat", direction="backward", times=str(bar.num_plays)))
+        return [E("barline", *content, location=location)] if content else []
 
     def note_elements(self, beat: Beat, voice: int) -> list[ET.Element]:
         """Return one element for each note of a beat, the lowest first, or a rest."""
         if not beat.notes:
             length = self.length_elements(beat.note_value, voice)
-            return [_make_element("note", _make_element("rest"), *length)]
+            return [E("note", E("rest"), *length)]
         kind = beat.note_value, voice
         if kind not in self.lengths:
             self.lengths[kind] = self.length_elements(*kind)
@@ -184,61 +183,58 @@ class _MusicXmlWriter:
         for tied in reversed(beat.notes):
             pitch = self.tuning.pitch_of(tied.tab_note.note)
             if pitch not in self.pitches:
-                self.pitches[pitch] = _make_element("pitch", *_pitch_elements(pitch))
-            chord = [_make_element("chord")] if notes else []
-            ties = [_make_element("tie", type=kind) for kind in _tie_types(tied)]
+                self.pitches[pitch] = E("pitch", *_pitch_elements(pitch))
+            chord = [E("chord")] if notes else []
+            ties = [E("tie", type=kind) for kind in _tie_types(tied)]
             content = [*chord, self.pitches[pitch], duration, *ties, *length]
             dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
             if any(technique.kind == "ghost" for technique in tied.techniques):
-                head = _make_element("notehead", "x" if dead else "normal", parentheses="yes")
+                head = E("notehead", "x" if dead else "normal", parentheses="yes")
                 content.append(head)
             elif dead:
-                content.append(_make_element("notehead", "x"))
-            notes.append(_make_element("note", *content, self.notations_element(tied)))
+                content.append(E("notehead", "x"))
+            notes.append(E("note", *content, self.notations_element(tied)))
         return notes
 
     def length_elements(self, value: NoteValue, voice: int) -> list[ET.Element]:
         """Return what says how long a note is, in the order of a note's elements."""
-        actual = _make_element("actual-notes", value.tuplet_notes)
-        normal = _make_element("normal-notes", value.tuplet_time)
-        tuplet = _make_element("time-modification", actual, normal)
+        actual = E("actual-notes", value.tuplet_notes)
+        normal = E("normal-notes", value.tuplet_time)
+        tuplet = E("time-modification", actual, normal)
         return [
-            _make_element("duration", self.to_divisions(value)),
-            _make_element("voice", voice),
-            _make_element("type", NOTE_TYPE_NAMES[value.denominator]),
-            *[_make_element("dot")] * value.is_dotted,
+            E("duration", self.to_divisions(value)),
+            E("voice", voice),
+            E("type", NOTE_TYPE_NAMES[value.denominator]),
+            *[E("dot")] * value.is_dotted,
             *[tuplet] * (value.tuplet_notes > 1),
         ]
 
     def notations_element(self, tied: TiedNote) -> ET.Element:
         """Return the ties, string and fret, and techniques of a note."""
-        string, fret = tied.tab_note.note
-        sizes: dict[str, int] = dict(tied.techniques)
-        notations = [_make_element("tied", type=kind) for kind in _tie_types(tied)]
-        if "let ring" in sizes:
-            notations.append(_make_element("tied", type="let-ring"))
-        technical = [_make_element("string", string), _make_element("fret", fret)]
-        technical *= self.is_fingered
-        for kind, name, mark in (("hammer", "hammer-on", "H"), ("pull", "pull-off", "P")):
-            technical += self.spanner_elements(tied, name, kind in sizes, mark)
+        sizes = dict(tied.techniques)
+        places = zip(("string", "fret"), tied.tab_note.note, strict=True)
+        found = {
+            "notations": [E("tied", type=kind) for kind in _tie_types(tied)],
+            "articulations": [],
+            "technical": [E(name, place) for name, place in places] * self.is_fingered,
+        }
+        for kind, signs in TECHNIQUES.items():
+            path = signs.musicxml[0] if signs.musicxml else ""
+            sign = _SIGN_PATTERN.fullmatch(path)
+            if sign and signs.leads_on:
+                mark = [kind[0].upper()] * (sign["group"] == "technical")
+                ends = self.spanner_elements(tied, sign["name"], kind in sizes, *mark)
+                found[sign["group"] or "notations"] += ends
+            elif sign and kind in sizes:
+                inside = [sign["text"]] if sign["text"] else []
+                inside += [E("natural")] if kind == "harmonic" else []
+                attributes = {"type": sign["type"]} if sign["type"] else {}
+                found[sign["group"] or "notations"].append(E(sign["name"], *inside, **attributes))
         if "bend" in sizes:
-            half_steps = f"{max(1, sizes['bend']) / 2:g}"
-            technical.append(_make_element("bend", _make_element("bend-alter", half_steps)))
-        if "harmonic" in sizes:
-            technical.append(_make_element("harmonic", _make_element("natural")))
-        articulations = []
-        for kind in [kind for kind in sizes if kind not in ("bend", "harmonic")]:
-            path = next(iter(TECHNIQUES[kind].musicxml), "")
-            if found := re.fullmatch(r"notations/technical/\[([\w-]+)='(.*)'\]", path):
-                technical.append(_make_element(found[1], found[2]))
-            elif found := re.fullmatch(r"notations/technical/([\w-]+)", path):
-                technical.append(_make_element(found[1]))
-            elif found := re.fullmatch(r"notations/articulations/([\w-]+)", path):
-                articulations.append(_make_element(found[1]))
-        slides = self.spanner_elements(tied, "slide", "slide" in sizes)
-        groups = ("articulations", articulations), ("technical", technical)
-        marks = [_make_element(name, *content) for name, content in groups if content]
-        return _make_element("notations", *notations, *slides, *marks)
+            alter = E("bend-alter", f"{max(1, sizes['bend']) / 2:g}")
+            found["technical"].append(E("bend", alter))
+        notations = found.pop("notations")
+        return E("notations", *notations, *(E(name, *own) for name, own in found.items() if own))
 
     def spanner_elements(
         self, tied: TiedNote, name: str, should_start: bool, *mark: str
@@ -248,10 +244,10 @@ class _MusicXmlWriter:
         ends = []
         if tied.is_struck and (string, name) in self.open_spanners:
             self.open_spanners.remove((string, name))
-            ends.append(_make_element(name, type="stop", number=str(string)))
+            ends.append(E(name, type="stop", number=str(string)))
         if should_start:
             self.open_spanners.add((string, name))
-            ends.append(_make_element(name, *mark, type="start", number=str(string)))
+            ends.append(E(name, *mark, type="start", number=str(string)))
         return ends
 
 
@@ -263,9 +259,9 @@ def _tie_types(tied: TiedNote) -> list[str]:
 def _pitch_elements(pitch: int, prefix: str = "") -> list[ET.Element]:
     """Return a pitch as letter, half steps from it, and octave."""
     name = NOTE_NAMES[pitch % 12]
-    alters = [_make_element(f"{prefix}alter", 1 if sign == "#" else -1) for sign in name[1:]]
-    octave = _make_element(f"{prefix}octave", pitch // 12 - 1)
-    return [_make_element(f"{prefix}step", name[0]), *alters, octave]
+    alters = [E(f"{prefix}alter", 1 if sign == "#" else -1) for sign in name[1:]]
+    octave = E(f"{prefix}octave", pitch // 12 - 1)
+    return [E(f"{prefix}step", name[0]), *alters, octave]
 
 
 def _sign_element(sign: str) -> ET.Element:
@@ -279,18 +275,16 @@ def _sign_element(sign: str) -> ET.Element:
         attributes = {"tocoda": own.leads_to}
     else:
         attributes = {"dacapo": "yes"} if own.leads_to == START else {"dalsegno": own.leads_to}
-    words = _make_element("direction-type", _make_element("words", own.summary))
-    return _make_element(
-        "direction", words, _make_element("sound", **attributes), placement="above"
-    )
+    words = E("direction-type", E("words", own.summary))
+    return E("direction", words, E("sound", **attributes), placement="above")
 
 
 def _tempo_element(tempo_bpm: int) -> ET.Element:
     """Return a tempo to see and to play in."""
-    beat, speed = _make_element("beat-unit", "quarter"), _make_element("per-minute", tempo_bpm)
-    return _make_element(
+    beat, speed = E("beat-unit", "quarter"), E("per-minute", tempo_bpm)
+    return E(
         "direction",
-        _make_element("direction-type", _make_element("metronome", beat, speed)),
-        _make_element("sound", tempo=str(tempo_bpm)),
+        E("direction-type", E("metronome", beat, speed)),
+        E("sound", tempo=str(tempo_bpm)),
         placement="above",
     )

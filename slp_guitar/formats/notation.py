@@ -17,14 +17,8 @@ from math import lcm
 from operator import itemgetter
 from typing import NamedTuple
 
-from slp_guitar.tab import (
-    Bar,
-    Event,
-    Tab,
-    TabNote,
-    Technique,
-    check_tab,
-)
+from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique, check_tab
+from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.timing import (
     add_time_signatures,
     bar_start_steps,
@@ -93,11 +87,7 @@ class TiedNote(NamedTuple):
         return tuple(
             technique
             for technique in self.tab_note.techniques
-            if (
-                not self.is_tied_to_next
-                if technique.kind in ("hammer", "pull", "slide")
-                else self.is_struck
-            )
+            if (not self.is_tied_to_next if TECHNIQUES[technique.kind].leads_on else self.is_struck)
         )
 
 

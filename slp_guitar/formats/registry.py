@@ -5,14 +5,14 @@ import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import lcm
 from pathlib import Path
 from typing import Any
 
-from slp_guitar.ascii_reader import read_tab_file
-from slp_guitar.ascii_writer import format_tab
+from slp_guitar.ascii.reader import read_tab_file
+from slp_guitar.ascii.writer import format_tab
 from slp_guitar.formats.alphatex import format_alphatex, read_alphatex_tabs
 from slp_guitar.formats.gpif import read_gp_tabs
 from slp_guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro_tabs
@@ -42,16 +42,6 @@ def _format_tabs_as_text(*tracks: Tab) -> str:
     return "\n".join(format_tab(tab, with_time_lines=True) for tab in tracks)
 
 
-def _read_midi(
-    path: Path,
-    tracks: Collection[int] = (),
-    channels: Collection[int] = (),
-    quantize: int | None = None,
-) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read a MIDI file by the flags of the commands."""
-    return read_midi_tabs(path, tracks, channels, quantize)
-
-
 @dataclass(frozen=True)
 class TabFormat:
     """A kind of file that holds guitar music.
@@ -60,8 +50,9 @@ class TabFormat:
         suffixes: how the names of such files end; the first is the usual one.
         reader: reads a file, with the flags of `reader_flags`; None for what is only written.
         writer: returns the content of a file; None for what is only read.
-        cannot_hold: what of a tab is not in such a file, as `describe_losses` calls it. Files that
-            are read back show it themselves; the others are judged by this.
+        cannot_hold: what of a tab is not in such a file, as `describe_losses` calls it; () says
+            that nothing is lost. Files that are read back show it themselves; the others are
+            judged by this.
         library: what must be installed, by the name that it is imported by; empty for nothing.
         is_timed: whether its steps must be time; else they may be columns.
         reader_flags: flags of commands that change how such files alone are read.
@@ -74,7 +65,7 @@ class TabFormat:
     suffixes: tuple[str, ...]
     reader: Callable[..., tuple[list[Tab], list[ReadProblem]]] | None = None
     writer: Callable[..., str | bytes] | None = None
-    cannot_hold: tuple[str, ...] = ()
+    cannot_hold: tuple[str, ...] = field(kw_only=True)  # no default: that would claim ()
     library: str = ""
     is_timed: bool = True
     reader_flags: tuple[str, ...] = ()
@@ -105,11 +96,11 @@ def _guitar_pro_format(version: int) -> TabFormat:
         (f".gp{version}",),
         read_guitar_pro_tabs,
         partial(format_guitar_pro, version=version),
-        (
+        "guitarpro",
+        cannot_hold=(
             *second_voice,
             *_techniques_without_sign(lambda _, signs: signs.since_guitar_pro > version),
         ),
-        "guitarpro",
         page_reader="gp",
     )
 
@@ -121,7 +112,7 @@ FORMATS: Choices[TabFormat] = Choices(
             (".txt", ".tab"),
             partial(read_tab_file, names_unread=True),
             _format_tabs_as_text,
-            (
+            cannot_hold=(
                 "lengths of notes",
                 "marks of a second voice",
                 *_techniques_without_sign(
@@ -134,31 +125,38 @@ FORMATS: Choices[TabFormat] = Choices(
         "Guitar Pro 3": _guitar_pro_format(3),
         "Guitar Pro 4": _guitar_pro_format(4),
         "Guitar Pro 5": _guitar_pro_format(5),
-        "Guitar Pro 6 to 8": TabFormat((".gp", ".gpx"), read_gp_tabs, page_reader="gp"),
+        "Guitar Pro 6 to 8": TabFormat(
+            (".gp", ".gpx"), read_gp_tabs, cannot_hold=(), page_reader="gp"
+        ),
         "MusicXML": TabFormat(
             (".musicxml", ".xml"),
             read_musicxml_tabs,
             format_musicxml,
+            cannot_hold=(),
             needs_strings=False,
             page_reader="xml",
         ),
-        "packed MusicXML": TabFormat((".mxl",), read_musicxml_tabs, page_reader="xml"),
+        "packed MusicXML": TabFormat(
+            (".mxl",), read_musicxml_tabs, cannot_hold=(), page_reader="xml"
+        ),
         "MIDI": TabFormat(
             (".mid", ".midi"),
-            _read_midi,
+            read_midi_tabs,
             format_midi,
-            (
+            "mido",
+            cannot_hold=(
                 "the repeats, which are played out",
                 "marks of a second voice",
                 *_techniques_without_sign(lambda kind, signs: True),
             ),
-            "mido",
             reader_flags=("tracks", "channels", "quantize"),
             writer_flags=("one_channel",),
             needs_strings=False,
             page_reader="midi",
         ),
-        "alphaTex": TabFormat((".atex", ".alphatex"), read_alphatex_tabs, format_alphatex),
+        "alphaTex": TabFormat(
+            (".atex", ".alphatex"), read_alphatex_tabs, format_alphatex, cannot_hold=()
+        ),
     },
 )
 """The kinds of files by name."""

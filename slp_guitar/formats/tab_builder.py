@@ -11,13 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
-from slp_guitar.bounds import (
-    MAX_BAR_QUARTERS,
-    MAX_BARS,
-    MAX_NOTES,
-    MAX_STEPS,
-    check_score_moment,
-)
+from slp_guitar.bounds import MAX_BAR_QUARTERS, MAX_BARS, MAX_NOTES, MAX_STEPS, check_score_moment
 from slp_guitar.formats.unread import Omissions
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.tab import (

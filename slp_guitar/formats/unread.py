@@ -115,14 +115,15 @@ _NOTHING = ET.Element("nothing")
 def iter_changed_fields(thing: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the fields of an object of attrs that differ from their defaults: ``Note.velocity``.
 
-    One of several kinds is also called ``NoteEffect.harmonic NaturalHarmonic``.
+    One of several kinds is also called ``NoteEffect.harmonic NaturalHarmonic``, and one with a
+    value ``MixTableChange.volume=13``.
     """
     for name, default in _usual_fields(type(thing)):  # type: ignore[arg-type]
         value = getattr(thing, name)
         for each in [] if value == default else value if isinstance(value, list) else [value]:
             whole = f"{type(thing).__name__}.{name}"
             kind = each.name if isinstance(each, Enum) else type(each).__name__
-            yield (whole, f"{whole} {kind}", f"{whole}={each}"), each
+            yield (whole, f"{whole} {kind}", f"{whole}={getattr(each, 'value', each)}"), each
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 
 from slp_transformer._internal.choices import check_in_choices
-from slp_transformer._internal.config_checks import check_dropout
+from slp_transformer._internal.config_checks import DROPOUT, check_range
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
@@ -92,7 +92,7 @@ def check_attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, dropou
             share below 1.
     """
     check_qkv(Q, K, V)
-    check_dropout(dropout)
+    check_range(DROPOUT, dropout=dropout)
     if mask is not None:
         check_mask(mask, (*Q.shape[:-1], K.shape[-2]))
 

@@ -16,10 +16,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from slp_transformer._internal.bounds import WAITS
+
 WINDOWS_RETRIES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to rename
-_READER_SECONDS = 3.0  # how long a pipe is waited for that nobody reads from
-RANDOM_NAME = re.compile(r"\.[0-9a-f]{16}\.writing")
-ABANDONED_S = 60.0  # a file without a lock that is older is nobody's
+RANDOM_NAME = re.compile(r"\.[0-9a-f]{16}\.(writing|exporting)")
+ABANDONED_S = 60.0  # a file or folder without a lock that is older is nobody's
 SWEPT: set[Path] = set()  # folders in which this process has looked for such files
 LEFTOVER = re.compile(r"(\..+)?\.writing|\.preparing")  # of killed processes; older names, too
 STREAM_NAME = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/(self|\d+)/fd/\d+")
@@ -74,9 +75,9 @@ def rename_path(source: Path, target: Path) -> None:
     return os.replace(source, target)
 
 
-def random_name() -> str:
+def random_name(doing: str = "writing") -> str:
     """Return a name for what is being written, which `remove_unfinished_files` knows."""
-    return f".{os.urandom(8).hex()}.writing"
+    return f".{os.urandom(8).hex()}.{doing}"
 
 
 def open_new_file(path: Path) -> BinaryIO:
@@ -106,6 +107,23 @@ def apply_umask(path: Path) -> None:
     path.chmod(path.parent.stat().st_mode & 0o666)
 
 
+@contextmanager
+def make_locked_folder(parent: Path) -> Iterator[Path]:
+    """Yield a new folder, locked, under a random name; those that killed processes left go."""
+    remove_abandoned_files(parent)
+    path = parent / random_name("exporting")
+    path.mkdir()
+    handle = -1
+    try:
+        with suppress(OSError):  # Windows opens no folder
+            handle = os.open(path, os.O_RDONLY)
+            lock_file(handle)
+        yield path
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
 def remove_unfinished_files(folder: Path) -> None:
     """Remove what killed processes were writing in a folder; links go, what they name stays."""
     with suppress(OSError):
@@ -115,24 +133,28 @@ def remove_unfinished_files(folder: Path) -> None:
 
 
 def remove_abandoned_files(folder: Path) -> None:
-    """Remove files of killed processes from a folder that several may write to at once.
+    """Remove files and exports of killed processes from a folder that several may write to.
 
     Who writes one holds a lock on it, which ends with the process; on Windows a file that is open
     cannot be removed. One that was made just now may have no lock yet.
     """
     with suppress(OSError):
         for path in folder.iterdir():
-            if not RANDOM_NAME.fullmatch(path.name) or path.is_symlink() or not path.is_file():
+            is_kind = path.is_dir if path.suffix == ".exporting" else path.is_file
+            if not RANDOM_NAME.fullmatch(path.name) or path.is_symlink() or not is_kind():
                 continue
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > ABANDONED_S:
-                    with path.open("rb") as file:
-                        lock_file(file)
-                    path.unlink()
+                    handle = os.open(path, os.O_RDONLY)
+                    try:
+                        lock_file(handle)
+                    finally:
+                        os.close(handle)
+                    remove_path(path)
 
 
-def lock_file(file: BinaryIO) -> None:
-    """Lock a file that is open, as long as it is; Windows does so by itself.
+def lock_file(file: BinaryIO | int) -> None:
+    """Lock a file or folder that is open, as long as it is; Windows does so by itself.
 
     Raises:
         OSError: if another process has it locked, or the file system has no locks.
@@ -184,7 +206,8 @@ def _open_stream(path: Path) -> BinaryIO:
     """
     if os.name == "nt" or not path.is_fifo():
         return path.open("ab")
-    deadline = time.monotonic() + _READER_SECONDS
+    seconds, says = WAITS["a pipe's reader"]
+    deadline = time.monotonic() + seconds
     while True:
         try:
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -194,7 +217,7 @@ def _open_stream(path: Path) -> BinaryIO:
             if error.errno != errno.ENXIO:
                 raise
             if time.monotonic() > deadline:
-                raise OSError(errno.ENXIO, "nobody reads from this pipe", str(path)) from None
+                raise OSError(errno.ENXIO, says, str(path)) from None
         time.sleep(0.02)
 
 

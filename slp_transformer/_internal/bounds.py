@@ -4,6 +4,40 @@ Each reader takes its own from here. Together they keep any file under half a gi
 some seconds of time. Those of guitar music are in `slp_guitar.bounds`.
 """
 
+from typing import NamedTuple
+
+
+class Wait(NamedTuple):
+    """A wait for something foreign, which has an end.
+
+    Attributes:
+        seconds: by the clock.
+        says: what is said then; in braces, what it is about.
+    """
+
+    seconds: float
+    says: str
+
+
+AWAY = "It did not come back while {}."
+WAITS = {
+    # beside the seconds of a processor, which a system may not count
+    "strangers' programs": Wait(30, "it takes more than {} seconds"),
+    "a pipe's reader": Wait(3, "nobody reads from this pipe"),
+    "a checkpoint that stays": Wait(
+        10,
+        "{} could not be read in {:g} seconds, because a process that trains in it saves and "
+        "deletes checkpoints all the time: try again, or let it keep more of them (--keep-last).",
+    ),
+    "the others of a group": Wait(600, "Process {} of {} could not connect to the others ({})"),
+    "a sign of life from one of a group": Wait(10, "process {} has ended before all were there"),
+    "a student's process to start": Wait(60, AWAY),
+    "a student's definitions": Wait(20, AWAY),
+    "a student's function": Wait(5, "It did not come back within {:g} seconds."),
+    "a student's file": Wait(120, AWAY),
+}
+"""Waits for the user's terminal and pipes have no end, but look for a signal (`signals`)."""
+
 # --- Files of any kind ---
 MAX_JSON_BYTES = 1 << 28  # the JSON of the largest vocabulary is far smaller
 MAX_SIDE_FILE_BYTES = 1 << 24  # what is handed on beside a published tokenizer

@@ -160,7 +160,7 @@ def check_choice_fields(settings: Any) -> None:
         ValueError: naming the first such field, what it was and what would do.
     """
     for name, hint in get_type_hints(type(settings), include_extras=True).items():
-        value, parts = getattr(settings, name), union_members(hint)
+        value, parts = getattr(settings, name, None), union_members(hint)
         others = [part for part in parts if allowed_values_of(part) is None]
         if value is None and NoneType in others:
             continue

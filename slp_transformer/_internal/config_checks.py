@@ -4,14 +4,14 @@ Nothing here needs PyTorch, so that settings are read and refused before it is l
 """
 
 import difflib
+import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-MAX_ROPE_BASE = 1e30  # published models have up to 1e8
-
 Range = tuple[Callable[[Any], bool], str]
+"""What a value fulfils, and this in words, after "must be"."""
 
 
 def suggest_closest_match(name: str, known: Iterable[str]) -> str:
@@ -34,15 +34,40 @@ def is_bool(value: Any) -> bool:
     return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", ""))
 
 
-def make_ints_builtin_in_place(settings: Any) -> None:
-    """Turn the whole numbers of a frozen dataclass into Python's own, which JSON can write.
+COUNT: Range = (lambda n: is_integer(n) and n >= 0), "a whole number of 0 or more"
+SIZE: Range = (lambda n: is_integer(n) and n >= 1), "a whole number of 1 or more"
+POSITIVE: Range = (lambda x: 0 < x < math.inf), "a number above 0"
+SHARE: Range = (lambda x: 0 <= x < 1), "a share from 0 up to but not 1"
+POSITIVE_SHARE: Range = (lambda x: 0 < x <= 1), "a share above 0 and at most 1"
+DROPOUT: Range = SHARE[0], "the share to drop, from 0 up to but not 1"
+EPS: Range = (lambda x: 0 <= x <= 1), "0 or more, and at most 1, as it is added to a square"
+ROPE_BASE: Range = (lambda x: 1 < x <= 1e30), "above 1 and at most 1e+30"  # published: up to 1e8
+SEED: Range = (lambda n: is_integer(n) and 0 <= n < 2**63), "a whole number from 0 to 2**63 - 1"
+NUM_WRITTEN: Range = (lambda n: 1 <= n <= 10**6), "from 1 to 1,000,000"  # all are in memory
+LENGTH_PENALTY: Range = (lambda alpha: abs(alpha) <= 10), "a number from -10 to 10"  # or overflows
+NUM_BEAMS: Range = (
+    (lambda n: is_integer(n) and 1 <= n <= 1000),
+    "a whole number from 1 to 1,000",  # it multiplies time and memory; who searches takes 4 to 100
+)
 
-    Args:
-        settings: whose fields may hold NumPy's.
+
+def accepts(kind: Range, value: Any) -> bool:
+    """Tell if a value is in a range; what cannot be compared with numbers is in none."""
+    try:
+        return bool(kind[0](value))
+    except (TypeError, ValueError, RuntimeError):  # a string, or an array of several numbers
+        return False
+
+
+def check_range(kind: Range, **values: Any) -> None:
+    """Refuse values that are out of a range.
+
+    Raises:
+        ValueError: naming the first, its range and what it was.
     """
-    for name, value in vars(settings).items():
-        if type(value) is not int and is_integer(value):
-            object.__setattr__(settings, name, operator.index(value))
+    for name, value in values.items():
+        if not accepts(kind, value):
+            raise ValueError(f"{name} must be {kind[1]}, not {value!r}.")
 
 
 def check_positive_sizes(**sizes: int) -> None:
@@ -51,27 +76,7 @@ def check_positive_sizes(**sizes: int) -> None:
     Raises:
         ValueError: naming the first such size.
     """
-    for name, size in sizes.items():
-        if not is_integer(size) or size < 1:
-            raise ValueError(f"{name} must be a whole number of 1 or more, not {size!r}.")
-
-
-def check_ranges(settings: Any, ranges: Mapping[str, Range], *, flags: bool = False) -> None:
-    """Refuse fields of settings that are out of their ranges; None is in any range.
-
-    Args:
-        settings: whose fields are checked, those that it has.
-        ranges: by a field's name, what its values fulfil, and this in words.
-        flags: name a field as a flag, `--top-p` for `top_p`.
-
-    Raises:
-        ValueError: naming the first that is out of its range, and the range.
-    """
-    for name, (fits, what) in ranges.items():
-        value = getattr(settings, name, None)
-        if value is not None and not fits(value):
-            name = f"--{name.replace('_', '-')}" if flags else name
-            raise ValueError(f"{name} must be {what}, not {value!r}.")
+    check_range(SIZE, **sizes)
 
 
 def check_whole_numbers(options: Any) -> None:
@@ -83,7 +88,7 @@ def check_whole_numbers(options: Any) -> None:
     Raises:
         ValueError: naming the first of them.
     """
-    for each in fields(options):
+    for each in (field for field in fields(options) if field.init):
         value = getattr(options, each.name)
         if is_dataclass(value):
             check_whole_numbers(value)
@@ -91,38 +96,6 @@ def check_whole_numbers(options: Any) -> None:
             if type(number) is int and not -(2**63) <= number < 2**63:
                 flag = f"--{each.name.replace('_', '-')}"
                 raise ValueError(f"{flag} must be between -2**63 and 2**63, not {number}.")
-
-
-def check_eps(eps: float) -> None:
-    """Refuse an epsilon of norms that is negative, or so large that a norm is no norm.
-
-    Raises:
-        ValueError: saying what it should be.
-    """
-    if not 0 <= eps <= 1:
-        raise ValueError(
-            f"eps is added to a square and must be 0 or more, and at most 1, not {eps!r}."
-        )
-
-
-def check_rope_base(base: float) -> None:
-    """Refuse a base of rotary frequencies that gives no angles, or none that float32 can hold.
-
-    Raises:
-        ValueError: saying what it should be.
-    """
-    if not 1 < base <= MAX_ROPE_BASE:
-        raise ValueError(f"rope_base must be above 1 and at most {MAX_ROPE_BASE}, not {base!r}.")
-
-
-def check_dropout(dropout: float) -> None:
-    """Refuse a share to drop that is not between 0 and 1.
-
-    Raises:
-        ValueError: naming the share.
-    """
-    if not 0.0 <= dropout < 1.0:
-        raise ValueError(f"dropout is the share to drop, from 0 up to but not 1, not {dropout!r}.")
 
 
 def resolve_head_sizes(

@@ -1,25 +1,20 @@
 """How the matrices of a stack begin, which the book leaves open."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
-from torch.nn.init import xavier_uniform_
+from torch.nn.init import normal_, xavier_uniform_
 
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.parts import INITIALIZATION_NAMES, Initialization
-from slp_transformer._internal.shape_types import Float, Tensor
 
-
-def fill_normal_(W: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """Fill a matrix with normal numbers of deviation 0.02, in place."""
-    return W.normal_(std=0.02)
-
-
-INITIALIZATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gpt2": fill_normal_,
+small_normal_ = partial(normal_, std=0.02)
+INITIALIZATIONS: dict[str, Any] = {
+    "gpt2": small_normal_,
     "xavier": xavier_uniform_,
-    "bert": fill_normal_,
+    "bert": small_normal_,
 }
 
 

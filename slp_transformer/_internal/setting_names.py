@@ -9,106 +9,72 @@ from collections.abc import Iterable
 
 from slp_transformer._internal.docs_sections import see
 
-SETTINGS_ELSEWHERE: dict[str, tuple[str, str, str]] = {
-    # ours: PyTorch's, nanoGPT's and TransformerLens's
-    "vocab_size": ("", "vocab_size", "d_vocab"),
-    "context_length": ("", "block_size", "n_ctx"),
-    "model_dim": ("d_model", "n_embd", "d_model"),
-    "num_heads": ("nhead", "n_head", "n_heads"),
-    "num_kv_heads": ("", "", "n_key_value_heads"),
-    "num_blocks": ("num_layers", "n_layer", "n_layers"),
-    "key_dim, value_dim": ("", "", "d_head"),
-    "hidden_dim": ("dim_feedforward", "", "d_mlp"),
-    "activation": ("activation", "", "act_fn, gated_mlp"),
-    "positions": ("", "", "positional_embedding_type"),
-    "normalization": ("", "", "normalization_type"),
-    "norm": ("norm_first", "", ""),
-    "eps": ("layer_norm_eps", "", "eps"),
-    "dropout": ("dropout", "dropout", ""),
-    "qk_norm": ("", "", "use_qk_norm"),
-    "attention_bias": ("bias", "bias", ""),
-    "ffn_bias": ("bias", "bias", ""),
-    "tied": ("", "", ""),
-    "rope_base": ("", "", "rotary_base"),
-    "rope_scaling": ("", "", ""),
-    "rotary_share": ("", "", ""),
-    "qk_norm_joint": ("", "", ""),
-    "window, windowed_blocks": ("", "", "window_size"),
-    "unrotated_blocks": ("", "", ""),
-    "begin_id": ("", "", ""),
-    "end_ids": ("", "", ""),
-    "pad_id": ("", "", ""),
-    "num_encoder_blocks": ("num_encoder_layers", "", ""),
-}
-
-HUGGING_FACE = {
-    "hidden_size": "model_dim",
-    "num_attention_heads": "num_heads",
-    "num_hidden_layers": "num_blocks",
-    "num_key_value_heads": "num_kv_heads",
-    "head_dim": "key_dim, value_dim",
-    "intermediate_size": "hidden_dim",
-    "n_inner": "hidden_dim",
-    "max_position_embeddings": "context_length",
-    "n_positions": "context_length",
-    "hidden_act": "activation",
-    "hidden_dropout_prob": "dropout",
-    "resid_pdrop": "dropout",
-    "activation_function": "activation",
-    "rms_norm_eps": "eps",
-    "layer_norm_epsilon": "eps",
-    "layer_norm_eps": "eps",
-    "mlp_bias": "ffn_bias",
-    "tie_word_embeddings": "tied",
-    "rope_theta": "rope_base",
-    "sliding_window": "window, windowed_blocks",
-    "bos_token_id": "begin_id",
-    "eos_token_id": "end_ids",
-    "pad_token_id": "pad_id",
+SETTINGS_ELSEWHERE: dict[str, tuple[str, str, str, str]] = {
+    # ours: PyTorch's, nanoGPT's, TransformerLens's; Hugging Face's and others'
+    "vocab_size": ("", "vocab_size", "d_vocab", ""),
+    "context_length": (
+        "",
+        "block_size",
+        "n_ctx",
+        "max_position_embeddings, n_positions, max_seq_len",
+    ),
+    "model_dim": ("d_model", "n_embd", "d_model", "hidden_size, embed_dim"),
+    "num_heads": ("nhead", "n_head", "n_heads", "num_attention_heads"),
+    "num_kv_heads": ("", "", "n_key_value_heads", "num_key_value_heads, n_kv_heads"),
+    "num_blocks": ("num_layers", "n_layer", "n_layers", "num_hidden_layers"),
+    "key_dim, value_dim": ("", "", "d_head", "head_dim"),
+    "hidden_dim": ("dim_feedforward", "", "d_mlp", "intermediate_size, n_inner, d_ff"),
+    "activation": ("activation", "", "act_fn, gated_mlp", "hidden_act, activation_function"),
+    "positions": ("", "", "positional_embedding_type", ""),
+    "normalization": ("", "", "normalization_type", ""),
+    "norm": ("norm_first", "", "", ""),
+    "eps": ("layer_norm_eps", "", "eps", "rms_norm_eps, layer_norm_epsilon, layer_norm_eps"),
+    "dropout": ("dropout", "dropout", "", "hidden_dropout_prob, resid_pdrop"),
+    "qk_norm": ("", "", "use_qk_norm", ""),
+    "attention_bias": ("bias", "bias", "", ""),
+    "ffn_bias": ("bias", "bias", "", "mlp_bias"),
+    "tied": ("", "", "", "tie_word_embeddings"),
+    "rope_base": ("", "", "rotary_base", "rope_theta"),
+    "rope_scaling": ("", "", "", ""),
+    "rotary_share": ("", "", "", ""),
+    "qk_norm_joint": ("", "", "", ""),
+    "window, windowed_blocks": ("", "", "window_size", "sliding_window"),
+    "unrotated_blocks": ("", "", "", ""),
+    "begin_id": ("", "", "", "bos_token_id"),
+    "end_ids": ("", "", "", "eos_token_id"),
+    "pad_id": ("", "", "", "pad_token_id"),
+    "num_encoder_blocks": ("num_encoder_layers", "", "", ""),
 }
 
 OTHERS = {
-    "embed_dim": "model_dim",
-    "d_k": "key_dim",
-    "d_v": "value_dim",
-    "d_ff": "hidden_dim",
-    "n_kv_heads": "num_kv_heads",
-    "max_seq_len": "context_length",
+    "key_dim": "d_k",
+    "value_dim": "d_v",
+    "learning_rate": "lr",
+    "steps": "epochs, num_epochs, num_train_epochs, max_steps, max_iters",
+    "batch_size": "per_device_train_batch_size",
+    "eval_interval": "eval_steps",
+    "max_grad_norm": "grad_clip",
+    "schedule": "lr_scheduler_type",
+    "warmup_steps": "warmup, warmup_iters",
+    "adam_beta2": "beta2",
+    "bf16": "fp16",
+    "max_new_tokens, sequence_length": "max_length",
+    "sequence_length": "max_seq_length",
+    "out_dir": "output_dir",
+    "init_from": "model, model_name_or_path",
+    "lora_rank": "lora_r",
+    "temperature": "do_sample",
+    "stop": "eos_token, stop_strings",
 }
-
-TRAINING = {
-    "lr": "learning_rate",
-    "epochs": "steps",
-    "num_epochs": "steps",
-    "num_train_epochs": "steps",
-    "max_steps": "steps",
-    "max_iters": "steps",
-    "per_device_train_batch_size": "batch_size",
-    "eval_steps": "eval_interval",
-    "grad_clip": "max_grad_norm",
-    "lr_scheduler_type": "schedule",
-    "warmup": "warmup_steps",
-    "warmup_iters": "warmup_steps",
-    "beta2": "adam_beta2",
-    "fp16": "bf16",
-    "max_length": "max_new_tokens, sequence_length",
-    "max_seq_length": "sequence_length",
-    "output_dir": "out_dir",
-    "model": "init_from",
-    "model_name_or_path": "init_from",
-    "lora_r": "lora_rank",
-    "do_sample": "temperature",
-    "eos_token": "stop",
-    "stop_strings": "stop",
-}
-"""Names of flags, and of arguments of `train`, by those of Hugging Face's and nanoGPT's scripts."""
+"""What scripts of Hugging Face and nanoGPT call our flags and arguments of `train`; and papers."""
 
 
 def list_foreign_names() -> dict[str, str]:
     """Return for each name of elsewhere the names of ours."""
-    found = HUGGING_FACE | OTHERS | TRAINING
-    for ours, rows in SETTINGS_ELSEWHERE.items():
-        for name in ", ".join(filter(None, rows)).split(", "):
+    found: dict[str, str] = {}
+    rows = {ours: (names,) for ours, names in OTHERS.items()} | SETTINGS_ELSEWHERE
+    for ours, theirs in rows.items():
+        for name in ", ".join(filter(None, theirs)).split(", "):
             known = found.get(name, "").split(", ")
             found[name] = ", ".join(dict.fromkeys(filter(None, [*known, ours])))
     return {name: ours for name, ours in found.items() if name and name != ours}
@@ -137,7 +103,8 @@ def refuse_foreign_settings(made: type, given: Iterable[str]) -> None:
         ours = FOREIGN_NAMES[name].replace(", ", " and ")
         own = any(word in known for word in ours.split(" and "))
         where = "" if own else ", of TransformerConfig or of modern.ModernConfig"
-        page = "" if name in TRAINING else see("settings")
+        shown = FOREIGN_NAMES[name].partition(",")[0] in ", ".join(SETTINGS_ELSEWHERE)
+        page = see("settings") if shown else ""
         raise TypeError(f"{made.__name__} has no setting {name}: here that is {ours}{where}.{page}")
 
 

@@ -1,43 +1,15 @@
 """Renders a chat template that others wrote, in a process of its own.
 
-`python -c "...; main()"` reads a template and its values as JSON from standard input, and writes
-what it renders, or why it cannot, as JSON. A template is a program: Jinja's sandbox keeps it from
-Python's insides, but not from `'a' * 10**9` or a loop without end, so memory and time are bounded.
+A template is a program: Jinja's sandbox keeps it from Python's insides, but not from `'a' * 10**9`
+or a loop without end, so its process has bounds of memory and time.
 """
 
-import contextlib
 import json
-import math
-import sys
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-MAX_MEMORY_BYTES = 2**29  # of address space, Python's own included
 MAX_TEXT = 2**24  # characters that an operator may make, or a template render
-
-
-def limit_resources(seconds: float) -> None:
-    """Bound what this process may take from here on, where the system can.
-
-    Linux has both limits. macOS may refuse that of memory, below its own use. Windows has none:
-    there are the bound on operators below, and the clock of whoever waits.
-
-    Args:
-        seconds: of processor time.
-    """
-    try:
-        import resource
-    except ImportError:
-        return
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    until = math.ceil(used.ru_utime + used.ru_stime + seconds)
-    limits = {
-        resource.RLIMIT_CPU: (until, until + 1),  # the signal comes at the first, and says why
-        resource.RLIMIT_AS: (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES),
-    }
-    for kind, limit in limits.items():
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(kind, limit)
 
 
 def make_environment() -> Any:
@@ -86,24 +58,19 @@ def make_environment() -> Any:
     return environment
 
 
-def main() -> None:
-    """Render the template of standard input for each of its conversations."""
-    asked = json.loads(sys.stdin.buffer.read())
-    environment = make_environment()
-    limit_resources(asked["seconds"])
-    try:
-        template, texts, length = environment.from_string(asked["template"]), [], 0
-        for messages in asked["chats"]:
-            pieces = []
-            for piece in template.generate(messages=messages, **asked["values"]):
-                pieces.append(piece)
-                length += len(piece)
-                if length > MAX_TEXT:
-                    raise ValueError(f"it makes more than {MAX_TEXT:,} characters")
-            texts.append("".join(pieces))
-        answer: dict[str, Any] = {"texts": texts}
-    except MemoryError:
-        answer = {"error": "it needs more memory than a template may take"}
-    except Exception as error:  # whatever a template does wrong
-        answer = {"error": str(error) or type(error).__name__}
-    sys.stdout.buffer.write(json.dumps(answer).encode())
+def render(template: str, chats: Sequence[Any], values: dict[str, Any]) -> list[str]:
+    """Return a template's text for each conversation.
+
+    Raises:
+        Exception: whatever a template does wrong.
+    """
+    program, texts, length = make_environment().from_string(template), [], 0
+    for messages in chats:
+        pieces = []
+        for piece in program.generate(messages=messages, **values):
+            pieces.append(piece)
+            length += len(piece)
+            if length > MAX_TEXT:
+                raise ValueError(f"it makes more than {MAX_TEXT:,} characters")
+        texts.append("".join(pieces))
+    return texts

@@ -4,6 +4,7 @@
     python -m slp_transformer.check attention          what one knows
     python -m slp_transformer.check --new mine.py      a file to write your Transformer in
     python -m slp_transformer.check mine.py            how far it is; once complete, it learns
+    python -m slp_transformer.check mine.py --follow   what its wrong functions do in a model
     python -m slp_transformer.check mine.py --run DIR  with the weights of a run, or of a GPT-2
     python -m slp_transformer.check mine.py --text FILE   learns from a text of yours, and writes
     python -m slp_transformer.check mine.py --tabs        learns guitar tabs, and writes my_tab.mid
@@ -39,7 +40,7 @@ from slp_transformer._internal.terminal import (
 from slp_transformer.check import CHECKS
 from slp_transformer.check.grading.class_report import report_on_class, report_on_file
 from slp_transformer.check.grading.gradescope import read_points, write_results
-from slp_transformer.check.own import own_model
+from slp_transformer.check.own import follow, own_model
 from slp_transformer.check.own.own_model import CHAPTERS, NEEDED, Parts, describe_need
 from slp_transformer.check.own.own_writing import Lesson, begin_text_lesson, describe_sentences
 from slp_transformer.check.own.progress_page import write_progress_page
@@ -78,6 +79,7 @@ def _run_command_line(arguments: list[str] | None) -> int:
     )
     parser.add_argument("what", nargs="?", help="a check, a script, a notebook, or a folder")
     parser.add_argument("--new", action="store_true", help="write the file to begin from")
+    parser.add_argument("--follow", action="store_true", help="train with each wrong function")
     parser.add_argument("--run", type=Path, metavar="DIR", help="weights to use")
     parser.add_argument("--text", type=Path, metavar="FILE", help="a text to learn from")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the progress page")
@@ -127,6 +129,7 @@ def _print_error(text: str) -> None:
 def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> int:
     wishes = (
         options.new,
+        options.follow,
         options.run,
         options.text,
         flagged,
@@ -169,7 +172,7 @@ def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> in
     lessons = [begin_text_lesson(options.text)] if options.text is not None else []
     for place, file in flagged.items():
         lessons.append(import_object(place, "What it is to learn")(file))
-    return print_progress(path, options.run, options.html, lessons)
+    return print_progress(path, options.run, options.html, lessons, options.follow)
 
 
 def print_checks_and_mistakes(names: list[str]) -> None:
@@ -217,7 +220,11 @@ def judge_file(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
 
 
 def print_progress(
-    path: Path, run: Path | None, page: Path | None = None, lessons: Sequence[Lesson] = ()
+    path: Path,
+    run: Path | None,
+    page: Path | None = None,
+    lessons: Sequence[Lesson] = (),
+    follows: bool = False,
 ) -> int:
     """Print how far a file is, and put its parts together once they are right."""
     parts, verdicts = judge_file(path)
@@ -237,6 +244,9 @@ def print_progress(
         for other in parts.checks_called_by(name) if verdict is not None and not verdict else ():
             if not verdicts[other]:
                 print(f"       It uses {other}, which is not right yet.")
+    for name in [one for one, verdict in verdicts.items() if follows and verdict is not None]:
+        if not verdicts[name]:
+            print(escape_controls(f"\n{follow(name, parts.functions[name])}"), flush=True)
     missing = [name for name in NEEDED if not verdicts[name]]
     if missing:
         right = len(NEEDED) - len(missing)

@@ -6,6 +6,7 @@ another process of the run has died. A traceback, also with 1, is a bug of the p
 """
 
 import importlib
+import mmap
 import os
 import signal
 import sys
@@ -41,6 +42,8 @@ from slp_transformer.cli.console import (
     torch_import_notice,
 )
 from slp_transformer.tasks.registry import TASKS
+
+TORCH_BYTES = 640 << 20  # of addresses, which its libraries take at least
 
 INTRODUCTION = f"""usage: {PROGRAM} COMMAND ...
 
@@ -99,17 +102,23 @@ def check_utf8_arguments(args: Sequence[str]) -> None:
             )
 
 
-def _check_current_folder() -> None:
-    """Refuse to load PyTorch in a folder that was deleted, where its library ends the process.
+def _check_before_torch() -> None:
+    """Refuse to load PyTorch where its libraries would end the process without a sentence.
 
     Raises:
-        ValueError: if it was.
+        ValueError: if the current folder was deleted, or a limit leaves too little memory.
     """
     try:
         os.getcwd()
+        if os.name == "posix":  # addresses alone, of which nothing is used
+            mmap.mmap(-1, TORCH_BYTES, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ).close()
     except FileNotFoundError:
         raise ValueError(
             "The current folder was deleted: change to another one, as by cd, and try again."
+        ) from None
+    except OSError:
+        raise ValueError(
+            "There is not enough memory to load PyTorch: raise the limit of this process."
         ) from None
 
 
@@ -152,7 +161,7 @@ def run_command_line(args: Sequence[str]) -> int:
         check_libraries(name, {**command.libraries, **options.libraries()})
         with torch_import_notice(getattr(options, "quiet", False) or not command.loads_torch):
             if command.loads_torch:
-                _check_current_folder()
+                _check_before_torch()
                 importlib.import_module("torch")
             execute = import_object(command.execute, f"The command {name}")
         execute(options)

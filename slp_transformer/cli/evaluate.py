@@ -10,7 +10,7 @@ from slp_transformer.cli.console import print_result
 from slp_transformer.cli.run_flags import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions
 from slp_transformer.tasks.base import EvaluateOptions, to_json
-from slp_transformer.tasks.saved_runs import find_task, load_run
+from slp_transformer.tasks.saved_runs import load_run
 
 FlagsT = TypeVar("FlagsT")
 
@@ -48,11 +48,11 @@ class EvaluateRunOptions(RunOptions, Generic[FlagsT]):
             ValueError: naming the flag, or the folder.
         """
         super().check()
-        find_task(self.run).check_evaluate(self.asked)
+        self.opened.task.check_evaluate(self.asked)
 
     def libraries(self) -> Libraries:
         """Return what the task of the run takes for granted."""
-        return find_task(self.run).libraries()
+        return self.opened.task.libraries()
 
 
 def parse_evaluate(args: Sequence[str]) -> EvaluateRunOptions[Any]:
@@ -66,7 +66,7 @@ def execute(options: EvaluateRunOptions[Any]) -> None:
     Raises:
         ValueError: if there is no such run or source, too little in it, or an option has no effect.
     """
-    run = load_run(options.run, options.checkpoint, options.device, options.adapter)
+    run = load_run(options.opened, options.device, options.adapter)
     report = run.task.evaluate(run, options.asked)
     if options.json:
         about = {"run": str(options.run), "checkpoint": options.checkpoint}

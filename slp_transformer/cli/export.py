@@ -1,16 +1,16 @@
 """Write a run's model as others publish theirs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from slp_transformer._internal.plugins import Options
 from slp_transformer.cli.console import format_command, print_result
-from slp_transformer.cli.run_options import check_run
-from slp_transformer.modern.published_folders import is_pretrained_folder
+from slp_transformer.cli.run_options import check_trained
+from slp_transformer.tasks.base import SavedRun
 from slp_transformer.tasks.data_settings import Positional
-from slp_transformer.tasks.saved_runs import load_tokenizer_of
-from slp_transformer.training.run_folder import checkpoint_folder, load_lora_base
+from slp_transformer.tasks.saved_runs import open_run, read_current
+from slp_transformer.training.run_folder import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,20 @@ class ExportOptions(Options):
     adapter: bool = False
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     checkpoint: Literal["best", "last"] = "best"
+    opened: SavedRun = field(init=False)  # no flag: by `check`
 
     def check(self) -> None:
-        """Refuse a folder without a run, and one whose model is published already.
+        """Open the run; refuse a folder without one, and one whose model is published already.
 
         Raises:
             ValueError: naming it.
         """
-        if self.run.is_dir() and is_pretrained_folder(self.run):
+        run = open_run(self.run, self.checkpoint)
+        object.__setattr__(self, "opened", run)
+        if run.checkpoint is None:
             raise ValueError(f"{self.run} is a published model already: copy its folder.")
-        check_run(self.run, self.checkpoint, trained=True)
-        if self.adapter and load_lora_base(checkpoint_folder(self.run, self.checkpoint)) is None:
+        check_trained(run)
+        if self.adapter and run.checkpoint.lora_base is None:
             raise ValueError(f"{self.run} is not a LoRA run: leave out --adapter.")
 
 
@@ -63,11 +66,15 @@ def execute(options: ExportOptions) -> None:
     from slp_transformer.lora import merge_lora
     from slp_transformer.modern.adapters import save_adapter
     from slp_transformer.modern.pretrained import save_pretrained
-    from slp_transformer.training.checkpoints import load_model
+    from slp_transformer.training.checkpoints import load_checkpoint_model
     from slp_transformer.training.lora_base import locate_lora_base
 
-    run, folder, which = options.run, options.folder, options.checkpoint
-    model = load_model(run, which)
+    def load(opened: SavedRun) -> tuple[SavedRun, Checkpoint, Any]:
+        assert opened.checkpoint is not None, "check has refused it"
+        return opened, opened.checkpoint, load_checkpoint_model(opened.checkpoint)
+
+    run, folder = options.run, options.folder
+    opened, checkpoint, model = read_current(options.opened, load)
     if not isinstance(model, TransformerLM):
         raise ValueError(
             f"{run} holds a model of class {type(model).__name__}: only language models are "
@@ -80,18 +87,17 @@ def execute(options: ExportOptions) -> None:
         if not is_all_finite(W):
             raise ValueError(f"{key} of {run} has numbers beyond {options.dtype}: choose bfloat16.")
     if options.adapter:
-        checkpoint = checkpoint_folder(run, which)
-        base = load_lora_base(checkpoint)
+        base = checkpoint.lora_base
         name, call = None, "PeftModel.from_pretrained(base, "
         if base is not None and base.published:  # the adapter says where it is: peft loads both
-            name = str(locate_lora_base(checkpoint, base))
+            name = str(locate_lora_base(checkpoint.folder, base))
             call = "AutoPeftModelForCausalLM.from_pretrained("
         save_adapter(model, folder, name)
         print_result(
             f"The adapter is in {folder}. To use it in Python:\n  peft.{call}{str(folder)!r})"
         )
         return
-    save_pretrained(model, folder, load_tokenizer_of(run, which))
+    save_pretrained(model, folder, opened.task.tokenizer_of(opened))
     print_result(
         f"The model is in {folder}, its weights in {options.dtype}. To use it:\n"
         f"  {format_command('generate', folder)}"

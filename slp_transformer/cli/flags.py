@@ -31,7 +31,7 @@ def iter_flag_types(options_class: Any) -> Iterator[tuple[str, Any]]:
     kind = get_origin(options_class) or options_class
     types = dict(zip(getattr(kind, "__parameters__", ()), get_args(options_class), strict=False))
     hints = get_type_hints(kind, include_extras=True)
-    for field in fields(kind):
+    for field in (field for field in fields(kind) if field.init):
         hint = types.get(hints[field.name], hints[field.name])
         generic: Any = get_origin(hint)
         if generic and is_dataclass(generic):  # RunConfig[DataT], once DataT is known

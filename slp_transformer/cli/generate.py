@@ -3,23 +3,20 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.atomic_write import atomic_write, write_file
+from slp_transformer._internal.config_checks import NUM_WRITTEN, SEED
 from slp_transformer._internal.plugins import Libraries
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.cli.console import print_result, print_status, print_text
-from slp_transformer.cli.prompts import (
-    JSON_LINES,
-    Prompt,
-    encode_prompts,
-    read_prompts_file,
-    read_text,
-)
+from slp_transformer.cli.prompts import Prompt, encode_prompts, read_prompts_file, read_text
 from slp_transformer.cli.run_flags import parse_run_flags
-from slp_transformer.cli.run_options import RunOptions, check_run
+from slp_transformer.cli.run_options import RunOptions, check_trained
+from slp_transformer.data.text_files import is_json_lines
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.data_settings import UseAppendAction
 from slp_transformer.tasks.generation_session import (
@@ -32,11 +29,12 @@ from slp_transformer.tasks.generation_session import (
     samples_to_json,
 )
 from slp_transformer.tasks.sampling_options import SamplingOptions
-from slp_transformer.tasks.saved_runs import find_task, load_run
+from slp_transformer.tasks.saved_runs import load_run
 
 FlagsT = TypeVar("FlagsT")
 
 
+@settings
 @dataclass(frozen=True)
 class GenerateOptions(RunOptions, Generic[FlagsT]):
     """Continue prompts with a trained model.
@@ -68,19 +66,19 @@ class GenerateOptions(RunOptions, Generic[FlagsT]):
         flags: options of the run's task alone.
     """
 
-    prompt: UseAppendAction[tuple[str, ...]] = ()
-    prompt_file: str | None = None
-    prompts_file: str | None = None
-    chat: bool = False
-    stop: UseAppendAction[tuple[str, ...]] = ()
-    max_new_tokens: int = 500
-    seed: int = 0
-    num_samples: int = 1
-    output: Path | None = None
-    json: bool = False
-    adapter: Path | None = None
-    sampling: SamplingOptions = SamplingOptions()
-    flags: FlagsT = field(kw_only=True)
+    prompt: UseAppendAction[tuple[str, ...]] = setting((), example=("the fox",))
+    prompt_file: str | None = setting(None, no_example="a file")
+    prompts_file: str | None = setting(None, no_example="a file")
+    chat: bool = setting(False, no_example="a published model alone has a template")
+    stop: UseAppendAction[tuple[str, ...]] = setting((), example=("e",))
+    max_new_tokens: int = setting(500, NUM_WRITTEN, example=7)
+    seed: int = setting(0, SEED, example=1)
+    num_samples: int = setting(1, NUM_WRITTEN, example=2)
+    output: Path | None = setting(None, no_example="a file")
+    json: bool = setting(False, no_example="the same texts, written otherwise")
+    adapter: Path | None = setting(None, no_example="a folder")
+    sampling: SamplingOptions = setting(SamplingOptions(), no_example="`SAMPLING` has its examples")
+    flags: FlagsT = setting(MISSING, no_example="each task has its own", kw_only=True)
 
     def check(self) -> None:
         """Refuse options that the task of the run has no use for, and a model without training.
@@ -92,16 +90,16 @@ class GenerateOptions(RunOptions, Generic[FlagsT]):
         if not all(self.stop):
             raise ValueError("--stop needs a string of at least a character.")
         output = None if self.json or self.answers_in_json_lines() else self.output
-        find_task(self.run).check_generate(self.run, output, self.flags)
-        check_run(self.run, self.checkpoint, trained=True)
+        self.opened.task.check_generate(self.opened, output, self.flags)
+        check_trained(self.opened)
 
     def answers_in_json_lines(self) -> bool:
         """Return whether lines of JSON are answered by lines of JSON."""
-        return Path(self.prompts_file or "").suffix.lower() in JSON_LINES
+        return is_json_lines(Path(self.prompts_file or ""))
 
     def libraries(self) -> Libraries:
         """Return what the task of the run takes for granted."""
-        return find_task(self.run).libraries(self.output)
+        return self.opened.task.libraries(self.output)
 
 
 def parse_generate(args: Sequence[str]) -> GenerateOptions[Any]:
@@ -119,7 +117,7 @@ def execute(options: GenerateOptions[Any]) -> None:
     lines = options.answers_in_json_lines()
     if lines and options.json:
         raise ValueError("--json has no effect here: lines of JSON are answered in lines of JSON.")
-    run = load_run(options.run, options.checkpoint, options.device, options.adapter)
+    run = load_run(options.opened, options.device, options.adapter)
     session = run.task.session(run, options.flags)
     rows = encode_prompts(session, prompts, options.chat)
     prompts = [prompt for prompt in prompts for _ in range(options.num_samples)]
@@ -182,6 +180,8 @@ def read_prompts(options: GenerateOptions[Any]) -> list[Prompt]:
         if prompts and options.answers_in_json_lines():
             raise ValueError("A file of JSON lines is answered line by line: give no other prompt.")
         prompts += read_prompts_file(options.prompts_file)
+        if not prompts:
+            raise ValueError(f"{options.prompts_file} has no prompts.")
     return prompts or [Prompt(None)]
 
 

@@ -2,32 +2,25 @@
 
 import contextlib
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import slp_transformer
 from slp_transformer._internal.plugins import Options
 from slp_transformer.cli.console import PROGRAM, format_command, print_result
-from slp_transformer.cli.run_options import check_run
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import data_dir, list_corpora
 from slp_transformer.modern.config import ModernConfig
-from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.base import TOKENS, format_table, to_json
+from slp_transformer.tasks.base import TOKENS, SavedRun, format_table, to_json
 from slp_transformer.tasks.config_files import PRESETS
 from slp_transformer.tasks.data_settings import Positional
-from slp_transformer.tasks.saved_runs import find_config, find_task, resolve_run
+from slp_transformer.tasks.saved_runs import open_run, resolve_run
 from slp_transformer.training.run_folder import (
     MANIFEST_FILE,
     TrainerState,
-    checkpoint_folder,
     choose_best_checkpoint,
     find_checkpoints,
-    load_lora_base,
-    load_model_spec,
-    load_tokenizer,
-    load_trainer_state,
     verify_checkpoint_checksums,
     with_retries_if_run_changes,
 )
@@ -49,21 +42,22 @@ class InfoOptions(Options):
     run: Positional[Path | None] = None
     verify: bool = False
     json: bool = False
+    opened: SavedRun | None = field(default=None, init=False)  # no flag: by `check`
 
     def __post_init__(self) -> None:
         """Find a model that is given by its name."""
         object.__setattr__(self, "run", self.run and resolve_run(self.run))
 
     def check(self) -> None:
-        """Refuse a folder without a run, or a request to verify nothing.
+        """Open the run; refuse a folder without one, or a request to verify nothing.
 
         Raises:
             ValueError: naming it.
         """
-        if self.verify and (self.run is None or is_pretrained_folder(self.run)):
-            raise ValueError("--verify needs a run: only runs have checksums.")
         if self.run is not None:
-            check_run(self.run)
+            object.__setattr__(self, "opened", open_run(self.run, "last"))
+        if self.verify and (self.opened is None or self.opened.checkpoint is None):
+            raise ValueError("--verify needs a run: only runs have checksums.")
 
 
 def execute(options: InfoOptions) -> None:
@@ -73,7 +67,8 @@ def execute(options: InfoOptions) -> None:
         ValueError: if there is no such run.
     """
     verified = verify_checksums(options.run) if options.run is not None and options.verify else {}
-    content = collect_machine_info() if options.run is None else collect_run_info(options.run)
+    run = options.opened
+    content = collect_machine_info() if run is None else collect_run_info(run)
     if verified:
         content["files"] |= verified
     if options.json:
@@ -123,22 +118,19 @@ def collect_machine_info() -> dict[str, Any]:
     }
 
 
-@with_retries_if_run_changes
-def collect_run_info(folder: Path) -> dict[str, Any]:
+def collect_run_info(run: SavedRun) -> dict[str, Any]:
     """Return the model configuration, parameters and files of a run, without loading its weights.
 
     Raises:
-        ValueError: if there is no complete checkpoint in it.
+        ValueError: if a published model has a part that is not supported.
     """
     from slp_transformer.modern.pretrained import build_on_meta
     from slp_transformer.scaling_laws import count_parameters
 
-    task = find_task(folder)
-    if is_pretrained_folder(folder):
+    folder, task, last = run.folder, run.task, run.checkpoint
+    if last is None:
         return collect_published_info(folder)
-    last = checkpoint_folder(folder, "last")
-    spec, state = load_model_spec(last), load_trainer_state(last)
-    tokenizer, base = load_tokenizer(folder, "last"), load_lora_base(last)
+    spec, state, base = last.spec, last.run_state, last.lora_base
     about: dict[str, Any] = {"model": {"kind": spec.model}}
     config = spec.to_dict()["config"]
     if isinstance(config, dict):  # that of a class from elsewhere may be anything
@@ -150,14 +142,15 @@ def collect_run_info(folder: Path) -> dict[str, Any]:
         about["parameters"] = asdict(count) | {"total": count.total}
     if base is not None:
         about["lora"] = {"rank": base.rank, "base": base.checkpoint}
-    if tokenizer is not None:
-        about["tokenizer"] = task.tokenizer_info(task.load_tokenizer(tokenizer))
+    if last.tokenizer is not None:
+        about["tokenizer"] = task.tokenizer_info(task.tokenizer_of(run))
     if state is not None:
         about |= {"training": collect_progress(folder, state), "settings": state.config.to_dict()}
-    if config := find_config(folder):
-        about["data"] = {"task": task.name} | vars(config.data)
-    folders = find_checkpoints(folder)
-    names = {"best": choose_best_checkpoint(folders).name, "last": folders[-1].name}
+    if run.config is not None:
+        about["data"] = {"task": task.name} | vars(run.config.data)
+    folders = [path for path in find_checkpoints(folder) if path.name <= last.folder.name]
+    best = choose_best_checkpoint([*folders, last.folder], state)
+    names = {"best": best.name, "last": last.folder.name}
     return about | {"files": names | collect_folder_info(folder)}
 
 
@@ -171,7 +164,7 @@ def verify_checksums(folder: Path) -> dict[str, Any]:
     from slp_transformer.data.token_file import verify_token_folder
 
     folders = [folder] if (folder / MANIFEST_FILE).exists() else find_checkpoints(folder)
-    verified = {path.name: verify_checkpoint_checksums(checkpoint_folder(path)) for path in folders}
+    verified = {path.name: verify_checkpoint_checksums(path) for path in folders}
     if (folder / TOKENS).is_dir():
         verified[TOKENS] = verify_token_folder(folder / TOKENS)
     without = [name for name, has_checksums in verified.items() if not has_checksums]
@@ -218,6 +211,7 @@ def collect_progress(folder: Path, state: TrainerState) -> dict[str, Any]:
     return done
 
 
+@with_retries_if_run_changes
 def collect_folder_info(folder: Path) -> dict[str, Any]:
     """Return where a folder is, and the size of all of its files."""
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,28 +1,18 @@
 """Merge a LoRA run with its base."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from slp_transformer._internal.atomic_write import atomic_write, check_is_no_link
 from slp_transformer._internal.plugins import Options
 from slp_transformer.cli.console import format_command, print_result
-from slp_transformer.cli.run_options import check_run
-from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.base import TOKENS
+from slp_transformer.tasks.base import TOKENS, SavedRun
 from slp_transformer.tasks.data_settings import Positional
 from slp_transformer.tasks.run_config import CONFIG_FILE
-from slp_transformer.tasks.saved_runs import find_config, find_task
-from slp_transformer.training.run_folder import (
-    CheckpointChoice,
-    checkpoint_folder,
-    find_checkpoints,
-    load_lora_base,
-    load_tokenizer,
-    step_of_checkpoint,
-    with_retries_if_run_changes,
-)
+from slp_transformer.tasks.saved_runs import open_run, read_current
+from slp_transformer.training.run_folder import Checkpoint, find_checkpoints
 from slp_transformer.training.run_lock import run_lock
 
 
@@ -42,54 +32,53 @@ class MergeOptions(Options):
     run: Positional[Path]
     out_dir: Path
     checkpoint: Literal["best", "last"] = "best"
+    opened: SavedRun = field(init=False)  # no flag: by `check`
 
     def check(self) -> None:
-        """Refuse a folder without a run.
+        """Open the run; refuse a folder without one, or without LoRA.
 
         Raises:
             ValueError: naming it.
         """
-        check_run(self.run, self.checkpoint)
+        object.__setattr__(self, "opened", open_run(self.run, self.checkpoint))
+        if self.opened.checkpoint is None or self.opened.checkpoint.lora_base is None:
+            raise ValueError(f"{self.run} is not a LoRA run.")
 
 
 def execute(options: MergeOptions) -> None:
     """Merge, and print how to use the new run.
 
     Raises:
-        ValueError: if it is not a LoRA run, its base is gone, or the folder cannot be used.
+        ValueError: if the run's base is gone, or the folder cannot be used.
     """
     from slp_transformer.cli.train import cleanup_on_error
     from slp_transformer.training.checkpoints import save_checkpoint
 
-    run, folder, which = options.run, options.out_dir, options.checkpoint
-    find_task(run)
-    if is_pretrained_folder(run) or load_lora_base(checkpoint_folder(run, which)) is None:
-        raise ValueError(f"{run} is not a LoRA run.")
+    run, folder = options.run, options.out_dir
     if find_checkpoints(folder):
         raise ValueError(f"{folder} holds a run already: choose another folder.")
-    model, step, tokenizer = load_merged_model(run, which)
+    checkpoint, model = read_current(options.opened, load_merged_model)
     with run_lock(folder), cleanup_on_error(folder):
-        if config := find_config(run):
-            config.save(folder / CONFIG_FILE)
+        if options.opened.config is not None:
+            options.opened.config.save(folder / CONFIG_FILE)
         if (run / TOKENS).is_dir():
             check_is_no_link(folder / TOKENS)
             (folder / TOKENS).mkdir(exist_ok=True)
             for path in (run / TOKENS).iterdir():
                 with path.open("rb") as source, atomic_write(folder / TOKENS / path.name) as copy:
                     shutil.copyfileobj(source, copy)
-        save_checkpoint(folder, step, model, tokenizer=tokenizer)
+        save_checkpoint(folder, checkpoint.step, model, tokenizer=checkpoint.tokenizer)
     print_result(
         f"The merged model is in {folder}. To use it:\n  {format_command('generate', folder)}"
     )
 
 
-@with_retries_if_run_changes
-def load_merged_model(run: Path, which: CheckpointChoice) -> tuple[Any, int, Any]:
-    """Load the model of a LoRA run and merge it; also return its step, and its tokenizer's JSON."""
+def load_merged_model(run: SavedRun) -> tuple[Checkpoint, Any]:
+    """Load the model of a LoRA run and merge it; also return the checkpoint that it is of."""
     from slp_transformer.lora import merge_lora
-    from slp_transformer.training.checkpoints import load_model
+    from slp_transformer.training.checkpoints import load_checkpoint_model
 
-    folder = checkpoint_folder(run, which)
-    model = load_model(folder, which)
+    assert run.checkpoint is not None, "check has refused it"
+    model = load_checkpoint_model(run.checkpoint)
     merge_lora(model)
-    return model, step_of_checkpoint(folder), load_tokenizer(folder)
+    return run.checkpoint, model

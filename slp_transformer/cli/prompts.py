@@ -1,16 +1,18 @@
 """The prompts of `generate`: from flags, files, and files with a prompt in each line."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import error_message
-from slp_transformer.data.text_files import STANDARD_INPUT, iter_file_text, iter_stdin_text
+from slp_transformer.data.text_files import (
+    STANDARD_INPUT,
+    is_json_lines,
+    iter_file_text,
+    iter_json_lines,
+    iter_stdin_text,
+)
 from slp_transformer.tasks.generation_session import Chat, GenerationSession
-
-JSON_LINES = (".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
@@ -47,29 +49,24 @@ def read_prompts_file(name: str) -> Iterator[Prompt]:
     Raises:
         ValueError: naming the line that holds none.
     """
+    if is_json_lines(Path(name)):
+        for number, record in iter_json_lines(Path(name)):
+            yield parse_prompt(record, f"{name}, line {number}: ")
+        return
     text = read_text(name)
-    if not text:
-        raise ValueError(f"{name} has no prompts.")
-    is_json = Path(name).suffix.lower() in JSON_LINES
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(text.split("\n") if text else [], 1):
         place = f"{name}, line {number}: "
         if not line.strip():
             raise ValueError(f"{place}there is no prompt.")
-        yield parse_json_line(line, place) if is_json else Prompt(line, place)
+        yield Prompt(line, place)
 
 
-def parse_json_line(line: str, place: str) -> Prompt:
-    """Return the prompt of a line of JSON.
+def parse_prompt(record: Mapping[str, Any], place: str) -> Prompt:
+    """Return the prompt of an object of JSON.
 
     Raises:
-        ValueError: if it is none.
+        ValueError: if there is none.
     """
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{place}this is no JSON: {error_message(error)}.") from None
-    if not isinstance(record, dict):
-        raise ValueError(f'{place}an object is needed, such as {{"prompt": "the "}}.')
     text, chat = record.get("prompt"), record.get("messages")
     if chat is not None:
         if not isinstance(chat, list) or not all(map(is_message, chat)) or not chat:

@@ -16,7 +16,7 @@ from slp_transformer.cli.parsing import parse_flags
 from slp_transformer.tasks.base import Task
 from slp_transformer.tasks.data_settings import NoFlags
 from slp_transformer.tasks.registry import TASKS, load_task
-from slp_transformer.tasks.saved_runs import find_task, resolve_run
+from slp_transformer.tasks.saved_runs import find_run, resolve_run
 
 
 def parse_run_flags(
@@ -46,7 +46,8 @@ def parse_run_flags(
     run = find_run_argument(args, flags)
     if run is None or ({*HELP} & {*args} and not Path(run).is_dir()):
         return parse_flags(options_class[NoFlags], name, args)
-    task = find_task(resolve_run(Path(run)))
+    found = find_run(resolve_run(Path(run)))
+    task = found.task
     check_task_flags(task.name, own(task), options_class[NoFlags], name)
     kept = {*general, *collect_flag_types(own(task))}
     for other in others:
@@ -55,7 +56,9 @@ def parse_run_flags(
                 f"{wrong[0]} has no effect here: it is for the task {other.name}, and {run} is of "
                 f"the task {task.name}."
             )
-    return parse_flags(options_class[own(task)], name, args)
+    options = parse_flags(options_class[own(task)], name, args)
+    object.__setattr__(options, "opened", found)
+    return options
 
 
 def iter_importable_tasks() -> Iterator[Task[Any, Any, Any]]:

@@ -1,28 +1,18 @@
 """The options of every command that uses a trained model."""
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 
 from slp_transformer._internal.atomic_write import check_writable_path
-from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer._internal.plugins import Options
-from slp_transformer._internal.sampling_table import LENGTH_PENALTY, NUM_BEAMS, NUM_WRITTEN
-from slp_transformer.modern.published_folders import is_pretrained_folder
+from slp_transformer._internal.settings import check_settings, setting, settings
+from slp_transformer.tasks.base import SavedRun
 from slp_transformer.tasks.data_settings import Positional
-from slp_transformer.tasks.saved_runs import find_task, resolve_run
-from slp_transformer.training.run_folder import (
-    CheckpointChoice,
-    load_run_state,
-)
-
-RANGES: dict[str, Range] = {
-    **dict.fromkeys(("num_samples", "max_new_tokens"), NUM_WRITTEN),
-    **dict.fromkeys(("num_beams", "n_best"), NUM_BEAMS),
-    "length_penalty": LENGTH_PENALTY,
-    "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
-}
+from slp_transformer.tasks.saved_runs import open_run, resolve_run
+from slp_transformer.training.run_folder import CheckpointChoice
 
 
+@settings
 @dataclass(frozen=True)
 class RunOptions(Options):
     """A trained model, and where it is to compute.
@@ -34,43 +24,38 @@ class RunOptions(Options):
         device: cuda, mps or cpu; the first of them that is there if None.
     """
 
-    run: Positional[Path]
-    checkpoint: CheckpointChoice = "best"
-    device: str | None = None
+    run: Positional[Path] = setting(MISSING, no_example="a folder")
+    checkpoint: CheckpointChoice = setting("best", example="last")
+    device: str | None = setting(None, no_example="not every machine has another")
+    opened: SavedRun = field(init=False)  # no flag: by `check`, or found by `parse_run_flags`
 
     def __post_init__(self) -> None:
         """Find a model that is given by its name."""
         object.__setattr__(self, "run", resolve_run(self.run))
 
     def check(self) -> None:
-        """Refuse numbers that no model can use, a file that cannot be written, and no run.
+        """Refuse numbers that no model can use, a file that cannot be written; open the run.
 
         Raises:
             ValueError: naming the flag, or the folder.
         """
-        check_ranges(self, RANGES, flags=True)
+        check_settings(self, flags=True)
         output: Path | None = getattr(self, "output", None)
         if output is not None:
             check_writable_path(output)
-        check_run(self.run, self.checkpoint)
+        found = getattr(self, "opened", self.run)
+        object.__setattr__(self, "opened", open_run(found, self.checkpoint))
 
 
-def check_run(run: Path, checkpoint: CheckpointChoice = "last", trained: bool = False) -> None:
-    """Refuse a folder without a model.
-
-    Args:
-        run: the folder of a run, or of a published model.
-        checkpoint: the one to be used.
-        trained: refuse a model that has made no step.
+def check_trained(run: SavedRun) -> None:
+    """Refuse an opened run whose model has made no step.
 
     Raises:
-        ValueError: saying what is wrong.
+        ValueError: saying so.
     """
-    find_task(run)
-    if not is_pretrained_folder(run):
-        state = load_run_state(run, checkpoint)
-        if trained and state is not None and state.step == 0:
-            raise ValueError(
-                f"The model in {run} has not been trained yet: its run ended before the first "
-                "evaluation."
-            )
+    checkpoint = run.checkpoint
+    if checkpoint is not None and checkpoint.run_state is not None and checkpoint.step == 0:
+        raise ValueError(
+            f"The model in {run.folder} has not been trained yet: its run ended before the first "
+            "evaluation."
+        )

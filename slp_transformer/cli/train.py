@@ -35,7 +35,6 @@ from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.lora import add_lora
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TOKENS, Task
-from slp_transformer.tasks.config_files import load_config
 from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, NONE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
@@ -99,7 +98,7 @@ def prepare_and_train(options: TrainOptions[Any], folder: Path) -> list[EvalReco
     check_step_memory(task, config, config.model.to_config(1), strategy)
     with strategy:  # rank 0 prepares the data
         data = strategy.run_on_rank_zero(
-            prepare_data_and_save_config, task, config, folder, options.resume
+            prepare_data_and_save_config, task, config, folder, options.saved
         )
     if data is None:
         data = task.open(config, folder / TOKENS)
@@ -149,34 +148,45 @@ def check_step_memory(
 
 
 def prepare_data_and_save_config(
-    task: Task[Any, Any, Any], config: RunConfig[Any], folder: Path, resume: bool
+    task: Task[Any, Any, Any], config: RunConfig[Any], folder: Path, saved: RunConfig[Any] | None
 ) -> Dataset:
     """Prepare the data, and write the configuration once everything is known to fit.
+
+    Args:
+        task: the task.
+        config: the configuration.
+        folder: the run's folder.
+        saved: the configuration that a run was last saved with; None for a new run.
 
     Raises:
         ValueError: if there is no data, or too little, or a link where data would be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if not resume:  # a user may have put the tokens on another disk since
+    if saved is None:  # a user may have put the tokens on another disk since
         check_is_no_link(folder / TOKENS)
         remove_unfinished_files(folder / TOKENS)
     source = getattr(config.data, "source", None)
-    if not resume and source is not None and is_stream(source):
+    if saved is None and source is not None and is_stream(source):
         copy = str(save_stdin((folder / STDIN_COPY).resolve(), source))
         config = replace(config, data=replace(config.data, source=copy))
-    if resume:
-        verify_token_folder(folder / TOKENS)
-    data = (task.open if resume else task.prepare)(config, folder / TOKENS)
-    config.save(folder / CONFIG_FILE, format_earlier_settings(config, folder) if resume else ())
+    if saved is None:
+        data = task.prepare(config, folder / TOKENS)
+        config.save(folder / CONFIG_FILE)
+        return data
+    verify_token_folder(folder / TOKENS)
+    data = task.open(config, folder / TOKENS)
+    config.save(folder / CONFIG_FILE, format_earlier_settings(saved, config, folder))
     return data
 
 
-def format_earlier_settings(config: RunConfig[Any], folder: Path) -> list[str]:
+def format_earlier_settings(
+    saved: RunConfig[Any], config: RunConfig[Any], folder: Path
+) -> list[str]:
     """Return comments on the settings that a run had before it was resumed with others."""
     path, there = folder / CONFIG_FILE, find_checkpoints(folder)
     lines = path.read_text(encoding="utf-8").splitlines()
     comments = [line for line in lines if line.startswith(EARLIER)]
-    for name, (before, _) in load_config(path).changes(config).items():
+    for name, (before, _) in saved.changes(config).items():
         value = NONE if before is None else before
         comments.append(
             f"{EARLIER}{step_of_checkpoint(there[-1]) if there else 0}: {name} = {value!r}"
@@ -193,8 +203,8 @@ def load_initial_weights(model: nn.Module, config: RunConfig[Any], folder: Path)
     Raises:
         ValueError: if the base is gone, or was changed since the run was started.
     """
-    last = checkpoint_folder(folder) if find_checkpoints(folder) else None
-    if config.init_from is None or (last is not None and config.lora_rank is None):
+    resumed = bool(find_checkpoints(folder))
+    if config.init_from is None or (resumed and config.lora_rank is None):
         return None
     if config.lora_rank is None:
         if is_pretrained_folder(config.init_from):
@@ -204,6 +214,7 @@ def load_initial_weights(model: nn.Module, config: RunConfig[Any], folder: Path)
         else:
             load_best_weights(Path(config.init_from), model)
         return None
+    last = checkpoint_folder(folder) if resumed else None
     base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
     if base is None:
         raise ValueError(f"{folder} is not a LoRA run: start a new one with --init-from.")

@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -16,12 +16,12 @@ from slp_transformer.tasks.config_files import load_config
 from slp_transformer.tasks.data_settings import DataSettings
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, TOKENIZER_SETTINGS, RunConfig
-from slp_transformer.tasks.saved_runs import config_from_run
+from slp_transformer.tasks.saved_runs import config_from_run, open_run
 from slp_transformer.training.run_folder import (
     delete_old_checkpoints,
     find_checkpoints,
     load_model_spec,
-    load_run_state,
+    open_checkpoint,
 )
 from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS
@@ -65,6 +65,7 @@ class TrainOptions(Options, Generic[DataT]):
     print_config: bool = False
     tensorboard: bool = False
     quiet: bool = False
+    saved: RunConfig[DataT] | None = field(default=None, init=False)  # of the run to be resumed
 
     def libraries(self) -> Libraries:
         """Return what the task takes for granted."""
@@ -108,7 +109,7 @@ def parse_train(args: Sequence[str]) -> TrainOptions[Any]:
     layered = load_config(*files, task=name)
     task = load_task(layered.data.task)
     if given.init_from is not None and saved is None:
-        layered = config_from_run(layered, task, Path(given.init_from))
+        layered = config_from_run(layered, task, open_run(given.init_from))
     check_task_flags(task.name, task.Data, TrainOptions[DataSettings], "train")
     kind: Any = TrainOptions[task.Data]  # type: ignore[name-defined]  # a class at run time
     options: TrainOptions[Any] = parse_flags(
@@ -121,8 +122,11 @@ def parse_train(args: Sequence[str]) -> TrainOptions[Any]:
     if options.out_dir is None:
         raise ValueError("Name the folder of the run: --out-dir FOLDER.")
     if saved is not None:
-        config = resumed_config(load_config(saved), config, options.out_dir)
-        return replace(options, run=config)
+        before = load_config(saved) if given.config else layered
+        config = resumed_config(before, config, options.out_dir)
+        options = replace(options, run=config)
+        object.__setattr__(options, "saved", before)
+        return options
     if config.init_from is not None:
         check_init_from(layered, config)
     task.check(config)
@@ -146,7 +150,7 @@ def resumed_config(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) 
                 f"The run was started with {name} {before}, not {after}: resume it without {flag}, "
                 "or start another run in another folder."
             )
-    state = load_run_state(folder) if find_checkpoints(folder) else None
+    state = open_checkpoint(folder).run_state if find_checkpoints(folder) else None
     if state is None:
         return config
     steps, state = config.train.steps, replace(state, config=config.train)

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.config_checks import LENGTH_PENALTY, NUM_BEAMS
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.cli.console import print_status, print_text
-from slp_transformer.cli.run_options import RunOptions, check_run
+from slp_transformer.cli.run_options import RunOptions, check_trained
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
 from slp_transformer.data.text_files import iter_stdin_lines
 from slp_transformer.tasks.base import to_json
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from slp_transformer.generation.translation import Translation, Translator
 
 
+@settings
 @dataclass(frozen=True)
 class TranslateOptions(RunOptions):
     """Translate sentences with a model trained on pairs.
@@ -46,15 +49,17 @@ class TranslateOptions(RunOptions):
         attention: draw the attention of every layer and head for one sentence, as .html or .svg.
     """
 
-    sentences: Positional[tuple[str, ...]] = ()
-    input: Path | None = None
-    output: Path | None = None
-    num_beams: int = 4
-    length_penalty: float = 1.0
-    n_best: int = 1
-    scores: bool = False
-    json: bool = False
-    attention: Path | None = None
+    sentences: Positional[tuple[str, ...]] = setting(
+        (), no_example="without them, standard input is read"
+    )
+    input: Path | None = setting(None, no_example="a file")
+    output: Path | None = setting(None, no_example="a file")
+    num_beams: int = setting(4, NUM_BEAMS, example=1)
+    length_penalty: float = setting(1.0, LENGTH_PENALTY, example=-9.0)
+    n_best: int = setting(1, NUM_BEAMS, example=3)
+    scores: bool = setting(False, example=True)
+    json: bool = setting(False, no_example="the same translations, written otherwise")
+    attention: Path | None = setting(None, no_example="a file")
 
     def check(self) -> None:
         """Refuse impossible values, and a folder without a trained model.
@@ -63,7 +68,7 @@ class TranslateOptions(RunOptions):
             ValueError: naming the flag, or the folder.
         """
         super().check()
-        check_run(self.run, self.checkpoint, trained=True)
+        check_trained(self.opened)
         if self.n_best > self.num_beams:
             raise ValueError(
                 f"{self.num_beams} beams find at most as many translations, and not the "
@@ -90,7 +95,7 @@ def execute(options: TranslateOptions) -> None:
 
     lines = [] if options.input is None else read_lines(options.input)
     sentences = [*options.sentences, *lines]
-    translator = make_translator(load_run(options.run, options.checkpoint, options.device))
+    translator = make_translator(load_run(options.opened, options.device))
     for n, sentence in enumerate(sentences, 1):  # all, before the first is translated
         translator.encode_source(sentence, f"Line {n}")
     batches: Iterable[list[str]] = [

@@ -8,9 +8,7 @@ sentences, with which translations are compared.
 """
 
 import csv
-import gzip
 import io
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +21,12 @@ from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import Pair, make_number_pairs
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
-from slp_transformer.data.text_files import encoding_error_message, open_source, unpack_gzip
+from slp_transformer.data.text_files import (
+    BLOCK_BYTES,
+    encoding_error_message,
+    open_unpacked,
+    strip_gz_suffix,
+)
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TokenType, check_vocab_size
 from slp_transformer.data.token_file import (
     VAL_NAMES_FILE,
@@ -131,30 +134,18 @@ def read_pairs(
     return [pair for _, pair in numbered], named
 
 
-def strip_gz_suffix(name: str) -> Path:
-    """Return a path without the suffix .gz."""
-    path = Path(name)
-    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
-
-
 def read_text_file(path: Path) -> str:
     """Return the content of a text file.
 
     Raises:
         ValueError: if it cannot be read, is cut short, or is not UTF-8, naming the line.
     """
+    with open_unpacked(path) as read:
+        content = b"".join(iter(lambda: read(BLOCK_BYTES), b""))
     try:
-        with open_source(path) as file:
-            content = file.read()
-        if content[:2] == b"\x1f\x8b":
-            content = unpack_gzip(content, path)
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(encoding_error_message(path, error)) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} is damaged: {str(error).rstrip('.')}. Get it anew.") from None
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def read_lines(path: Path) -> list[str]:

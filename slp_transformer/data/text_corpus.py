@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,8 +26,11 @@ from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import (
+    TEXT_FIELD,
+    OnProgress,
+    is_json_lines,
     is_stream,
-    iter_file_text,
+    iter_file_documents,
     resolve_text_source,
     save_stdin,
 )
@@ -69,6 +73,7 @@ def prepare_corpus(
     val_split: float = 0.1,
     output_dir: str | Path | None = None,
     tokenizer: TextTokenizer | None = None,
+    text_field: str = TEXT_FIELD,
 ) -> Dataset:
     """Read text, learn its vocabulary, and split its tokens into those learned and those held out.
 
@@ -85,6 +90,7 @@ def prepare_corpus(
             there is none. `load_corpus` opens it again. None to hold the tokens in memory.
         tokenizer: one to use instead of learning a vocabulary; kind and vocab_size are then not
             looked at. Documents are followed by its end token, if it has one.
+        text_field: the field of JSON lines that holds the text.
 
     Raises:
         ValueError: if there is no text, it is not UTF-8, an argument is out of its range, or the
@@ -103,12 +109,17 @@ def prepare_corpus(
         size = sum(path.stat().st_size for path in texts)
         if tokenizer is None:
             with progress_bar("Vocabulary", size) as on_progress:
-                pieces = (piece for path in texts for piece in iter_file_text(path, on_progress))
-                end_token = len(texts) > 1
+                pieces = (
+                    piece
+                    for path in texts
+                    for _, document in iter_file_documents(path, text_field, on_progress)
+                    for piece in document
+                )
+                end_token = len(texts) > 1 or is_json_lines(texts[0])
                 tokenizer = train_tokenizer(pieces, token_type, vocab_size, end_token=end_token)
         documents: list[Document] = []
         with progress_bar("Tokens", size) as on_progress:
-            ids = iter_encoded_ids(texts, tokenizer, on_progress, documents)
+            ids = iter_encoded_ids(texts, tokenizer, on_progress, documents, text_field)
             if output_dir is None:
                 memory, empty = array("q", ids), torch.tensor([], dtype=torch.int64)
                 # An empty array has no memory that a tensor could share.
@@ -160,8 +171,9 @@ def temporary_working_dir(output_dir: Path | None) -> Iterator[Path]:
 def iter_encoded_ids(
     paths: Iterable[Path],
     tokenizer: TextTokenizer,
-    on_progress: Callable[[int], Any],
+    on_progress: OnProgress,
     documents: list[Document],
+    text_field: str,
 ) -> Iterator[int]:
     """Yield the ids of text files, each followed by the end token if there is one.
 
@@ -170,6 +182,7 @@ def iter_encoded_ids(
         tokenizer: what the ids mean.
         on_progress: called with the number of bytes after each read.
         documents: each document is appended once its ids were yielded.
+        text_field: the field of JSON lines that holds the text.
 
     Raises:
         ValueError: if a file cannot be read or is not UTF-8, or the tokenizer does not know a
@@ -178,22 +191,24 @@ def iter_encoded_ids(
     paths, count = list(paths), 0
     above = os.path.commonpath([path.parent for path in paths])
     for path in paths:
-        line, first = 1, count
-        for begin_id in getattr(tokenizer, "begin_ids", ()):
-            count += 1
-            yield begin_id
-        for piece in iter_file_text(path, on_progress):
-            try:
-                ids = tokenizer.encode(piece, line)
-            except ValueError as error:
-                raise ValueError(f"{path}: {error}") from None
-            count += len(ids)
-            yield from ids
-            line += piece.count("\n")
-        if tokenizer.end_id is not None:
-            count += 1
-            yield tokenizer.end_id
-        documents.append(Document(path.relative_to(above).as_posix(), range(first, count)))
+        for place, pieces in iter_file_documents(path, text_field, on_progress):
+            line, first = 1, count
+            for begin_id in getattr(tokenizer, "begin_ids", ()):
+                count += 1
+                yield begin_id
+            for piece in pieces:
+                try:
+                    ids = tokenizer.encode(piece, line)
+                except ValueError as error:
+                    raise ValueError(f"{path}{place}: {error}") from None
+                count += len(ids)
+                yield from ids
+                line += piece.count("\n")
+            if tokenizer.end_id is not None:
+                count += 1
+                yield tokenizer.end_id
+            name = path.relative_to(above).as_posix() + place
+            documents.append(Document(name, range(first, count)))
 
 
 def concatenate_ranges(tokens: Int[Tensor, "N"], ranges: list[range]) -> Int[Tensor, "taken"]:
@@ -271,10 +286,11 @@ def gaps_between(ranges: Iterable[range], num_tokens: int) -> list[range]:
 
 
 def describe_ranges(ranges: Iterable[range], documents: Iterable[Document]) -> list[str]:
-    """Describe each range: a document, or some of its tokens, counted from 1."""
-    descriptions, documents = [], list(documents)
+    """Describe each range, both in order: a document, or some of its tokens, counted from 1."""
+    descriptions, later = [], iter(documents)
     for piece in ranges:
-        document = next(d for d in documents if piece.start in d.token_range)
+        document = next(d for d in later if piece.stop <= d.token_range.stop)
+        later = chain([document], later)  # which may hold the next range, too
         tokens = document.token_range
         first, last = piece.start - tokens.start + 1, piece.stop - tokens.start
         part = "" if piece == tokens else f", tokens {first} to {last} of {len(tokens)}"

@@ -18,24 +18,36 @@ file to the data directory under the name that the error message gives.
 import codecs
 import gzip
 import io
+import json
 import logging
 import os
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from slp_transformer._internal.atomic_write import atomic_write, error_message
-from slp_transformer._internal.bounds import MAX_GZIP_BYTES, MAX_GZIP_RATIO, MAX_LINE_BYTES
+from slp_transformer._internal.bounds import (
+    MAX_GZIP_BYTES,
+    MAX_GZIP_RATIO,
+    MAX_JSON_BYTES,
+    MAX_LINE_BYTES,
+)
+from slp_transformer._internal.choices import Choices
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.signals import read_heeding_signals
+from slp_transformer._internal.terminal import escape_controls
 
 LOG = logging.getLogger("slp_transformer")
+OnProgress = Callable[[int], Any]
 STANDARD_INPUT = "-"
+TEXT_FIELD = "text"  # of JSON lines, if nobody names another one
+MAX_NAMED = 3  # files of a folder that are named as left out
 BLOCK_BYTES = 1 << 16  # bytes read at a time
 DATA_DIR_VARIABLE, OFFLINE_VARIABLE = "SLP_TRANSFORMER_DATA", "SLP_TRANSFORMER_OFFLINE"
 
@@ -167,16 +179,69 @@ def root_cause_message(error: BaseException) -> str:
     return str(error).rstrip(".") or type(error).__name__
 
 
+# --- Kinds of files that hold text -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """A kind of file that holds text.
+
+    Attributes:
+        summary: how it is read, for the docs.
+        suffixes: how the names of such files end; .gz may follow.
+        has_records: whether each line is an object of JSON, a document of its own; else the file is
+            one document.
+    """
+
+    summary: str
+    suffixes: tuple[str, ...]
+    has_records: bool
+
+
+TEXT_FORMATS = Choices(
+    "file of text",
+    {
+        ".txt": TextFormat("as it is, a document", (".txt", ""), False),
+        ".md": TextFormat("as it is, marks included, a document", (".md",), False),
+        ".jsonl": TextFormat(
+            "JSON lines: of each object the string in one field is a document (also .ndjson)",
+            (".jsonl", ".ndjson"),
+            True,
+        ),
+    },
+)
+"""What text is read from; each may be packed by gzip, with .gz behind its name."""
+TEXT_SUFFIXES = f"{', '.join(TEXT_FORMATS)} or one of these and .gz"
+
+
+def find_text_format(path: Path) -> TextFormat | None:
+    """Return the kind of a file by the end of its name; None for one that is not known."""
+    suffix = strip_gz_suffix(path).suffix.lower()
+    return next((each for each in TEXT_FORMATS.values() if suffix in each.suffixes), None)
+
+
+def is_json_lines(path: Path) -> bool:
+    """Return whether a file's name says that each of its lines is an object of JSON."""
+    found = find_text_format(path)
+    return found is not None and found.has_records
+
+
+def strip_gz_suffix(path: str | Path) -> Path:
+    """Return a path without the suffix .gz."""
+    path = Path(path)
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
 # --- Where the text is -------------------------------------------------------------------------
 
 
 def resolve_text_source(source: str | Path) -> list[Path]:
-    """Return the files of a source, each a document; a corpus that is not here yet is fetched.
+    """Return the files of a source; a corpus that is not here yet is fetched.
 
     Args:
-        source: a corpus's name, a file, or a folder, which is searched for .txt files with all its
-            subfolders; hidden files (".name") are left out, and so are empty ones. A `Path` is
-            never taken for a name.
+        source: a corpus's name, a file, or a folder, which is searched for files of `TEXT_FORMATS`
+            with all its subfolders; hidden files (".name") are left out, and so are empty ones. A
+            `Path` is never taken for a name. What else is in a folder is named in the log.
 
     Returns:
         The files, sorted by path.
@@ -184,26 +249,47 @@ def resolve_text_source(source: str | Path) -> list[Path]:
     Raises:
         ValueError: if there is nothing of that name, or no text in it, or it is not UTF-8.
     """
+    texts, others = find_texts(source)
+    if others:
+        names = [escape_controls(path.name) for path in others[:MAX_NAMED]]
+        more = f" and {len(others) - MAX_NAMED:,} more" if len(others) > MAX_NAMED else ""
+        LOG.warning(
+            f"Left out of {source}, as they end in none of {TEXT_SUFFIXES}: {len(others):,} files "
+            f"({', '.join(names)}{more})."
+        )
+    return texts
+
+
+def find_texts(source: str | Path) -> tuple[list[Path], list[Path]]:
+    """Return the files of a source as `resolve_text_source` does, and what else is in a folder."""
     if source in list_corpora():  # a Path never is
-        return [fetch_corpus(source)]
+        return [fetch_corpus(source)], []
     path = Path(source)
     if path.is_dir():
-        texts = [p for p in list_files(path) if p.suffix.lower() == ".txt" and p.stat().st_size]
+        known: dict[bool, list[Path]] = {True: [], False: []}
+        for each in list_files(path):
+            known[bool(each.suffix) and find_text_format(each) is not None].append(each)
+        texts = [each for each in known[True] if each.stat().st_size]
         if not texts:
             raise ValueError(
-                f"{path} has no text: there is no file ending in .txt with anything in it, there "
-                "or in a folder below."
+                f"{path} has no text: there is no file ending in {TEXT_SUFFIXES} with anything in "
+                "it, there or in a folder below."
             )
-        return texts
+        return texts, known[False]
     if not path.exists():
         raise ValueError(
             f"There is no file or folder {path}, nor a corpus of that name: give the path of a "
             f"UTF-8 text file or of a folder of them, - for standard input, or one of "
             f"{', '.join(list_corpora())}."
         )
+    if not is_stream(path) and find_text_format(path) is None:
+        raise ValueError(
+            f"{path.name} is no file of text: text is read from files that end in {TEXT_SUFFIXES}, "
+            "or in none. If it is text all the same, pipe it into the command, with - as its name."
+        )
     if path.is_file() and not next(iter_file_text(path), ""):
         raise ValueError(f"{path} is empty: give a file with text in it.")
-    return [path]
+    return [path], []
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -231,7 +317,7 @@ def is_stream(source: str | Path) -> bool:
     return source == STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
 
 
-def open_source(path: str | Path) -> BinaryIO:
+def open_source(path: str | Path) -> io.BufferedReader:
     """Open a file or a pipe; what a device such as /dev/zero gives may never end.
 
     Raises:
@@ -270,33 +356,78 @@ def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
 # --- Reading it --------------------------------------------------------------------------------
 
 
-def iter_documents(source: str | Path) -> Iterator[str]:
+def iter_documents(source: str | Path, text_field: str = TEXT_FIELD) -> Iterator[str]:
     """Yield the documents of a source, each as a whole.
 
     Args:
         source: what `resolve_text_source` takes, or "-" for standard input, which is one document.
+        text_field: the field of JSON lines that holds the text.
 
     Raises:
         ValueError: if there is no such source or no text in it, or it is not UTF-8.
     """
-    for pieces in iter_document_pieces(source):
+    for pieces in iter_document_pieces(source, text_field):
         yield "".join(pieces)
 
 
-def iter_document_pieces(source: str | Path) -> Iterator[Iterator[str]]:
-    """Yield the documents of a source, each as its pieces, one of which is in memory at a time.
-
-    Args:
-        source: as of `iter_documents`.
-
-    Raises:
-        ValueError: as `iter_documents`, some of it while the pieces are taken.
-    """
+def iter_document_pieces(
+    source: str | Path, text_field: str = TEXT_FIELD
+) -> Iterator[Iterator[str]]:
+    """Yield the documents of a source as `iter_documents` does, each as its pieces."""
     if source == STANDARD_INPUT:
         yield iter_stdin_text()
         return
     for path in resolve_text_source(source):
-        yield iter_file_text(path)
+        for _, pieces in iter_file_documents(path, text_field):
+            yield pieces
+
+
+def iter_file_documents(
+    path: Path, text_field: str = TEXT_FIELD, on_progress: OnProgress | None = None
+) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yield the documents of a file: the place of each in it, and its pieces.
+
+    Few pieces are in memory at a time.
+
+    Args:
+        path: the file; of a kind that is not known, it is plain text.
+        text_field: the field of JSON lines that holds the text.
+        on_progress: called with the number of bytes after each read.
+
+    Raises:
+        ValueError: if it cannot be read, is not UTF-8, or lacks the field.
+    """
+    if not is_json_lines(path):
+        yield "", iter_file_text(path, on_progress)
+        return
+    for line, record in iter_json_lines(path, on_progress):
+        text = record.get(text_field)
+        if not isinstance(text, str):
+            raise ValueError(
+                f'{path}, line {line}: there is no string "{text_field}" among its fields '
+                f"({', '.join(map(str, record))}): name the one that holds the text, as text_field."
+            )
+        yield f", line {line}", iter([text])
+
+
+def iter_json_lines(
+    path: Path, on_progress: OnProgress | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a file of JSON lines, each with the number of its line.
+
+    Raises:
+        ValueError: if a line holds something else, or is longer than any JSON that is read.
+    """
+    with open_unpacked(path, on_progress) as read:
+        for number, line in enumerate(iter_whole_lines(read, str(path), MAX_JSON_BYTES), 1):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                reason = error_message(error)
+                raise ValueError(f"{path}, line {number}: this is no JSON: {reason}.") from None
+            if not isinstance(record, dict):
+                raise ValueError(f"{path}, line {number}: an object is needed, in {{}}.")
+            yield number, record
 
 
 def iter_stdin_text() -> Iterator[str]:
@@ -306,42 +437,44 @@ def iter_stdin_text() -> Iterator[str]:
 
 
 def iter_stdin_lines() -> Iterator[str]:
-    r"""Yield each line of standard input as soon as it is there, without its "\n" or "\r\n".
+    """Yield each line of standard input as soon as it is there, as `iter_whole_lines`."""
+    read = partial(read_heeding_signals, sys.stdin.buffer)
+    return iter_whole_lines(read, "Standard input", MAX_LINE_BYTES)
+
+
+def iter_whole_lines(read: Callable[[int], bytes], name: str, max_bytes: int) -> Iterator[str]:
+    r"""Yield each line of the text whose bytes a function reads, without its "\n" or "\r\n".
 
     Raises:
-        ValueError: if one is not UTF-8, or longer than `MAX_LINE_BYTES`.
+        ValueError: if one is not UTF-8, or longer than it may be.
     """
-    number, line, more = 0, bytearray(), True
+
+    def decode(line: bytearray) -> str:
+        if len(line) > max_bytes:
+            raise ValueError(
+                f"{name}, line {number}: it has more than {max_bytes:,} bytes, so a line break may "
+                "be missing."
+            )
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(encoding_error_message(name, error, number)) from None
+        return text.removesuffix("\r")
+
+    number, line, more = 1, bytearray(), True
     while more:
-        more = bool(block := read_heeding_signals(sys.stdin.buffer, BLOCK_BYTES))
+        more = bool(block := read(BLOCK_BYTES))
         *ended, rest = block.split(b"\n")
         for piece in ended:
-            yield _decode_line(line + piece, number := number + 1)
+            yield decode(line + piece)
+            number += 1
             line.clear()
         line += rest
-        if len(line) > MAX_LINE_BYTES or (line and not more):
-            yield _decode_line(line, number + 1)
+        if len(line) > max_bytes or (line and not more):
+            yield decode(line)
 
 
-def _decode_line(line: bytearray, number: int) -> str:
-    """Return a line of standard input as text.
-
-    Raises:
-        ValueError: as `iter_stdin_lines`.
-    """
-    if len(line) > MAX_LINE_BYTES:
-        raise ValueError(
-            f"Line {number} of standard input has more than {MAX_LINE_BYTES:,} bytes: end each "
-            "sentence with a line break."
-        )
-    try:
-        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(encoding_error_message("Standard input", error, number)) from None
-    return text.removesuffix("\r")
-
-
-def iter_file_text(path: Path, on_progress: Callable[[int], Any] | None = None) -> Iterator[str]:
+def iter_file_text(path: Path, on_progress: OnProgress | None = None) -> Iterator[str]:
     """Yield a file's text in pieces of about `BLOCK_BYTES` characters, one in memory at a time.
 
     A piece ends where a word does and the next begins with the spaces or line ends that follow,
@@ -349,22 +482,17 @@ def iter_file_text(path: Path, on_progress: Callable[[int], Any] | None = None) 
     block is cut anywhere.
 
     Args:
-        path: the file.
+        path: the file, which may be packed by gzip.
         on_progress: called with the number of bytes after each read.
 
     Raises:
         ValueError: if the file cannot be read or is not UTF-8.
     """
-    try:
-        with open_source(path) as file:
-            yield from iter_decoded_text(file.read, str(path), on_progress)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    with open_unpacked(path, on_progress) as read:
+        yield from iter_decoded_text(read, str(path))
 
 
-def iter_decoded_text(
-    read: Callable[[int], bytes], name: str, on_progress: Callable[[int], Any] | None = None
-) -> Iterator[str]:
+def iter_decoded_text(read: Callable[[int], bytes], name: str) -> Iterator[str]:
     """Yield the pieces of the text whose bytes a function reads.
 
     Raises:
@@ -374,8 +502,6 @@ def iter_decoded_text(
     decoder, lines, text = io.IncrementalNewlineDecoder(utf8, translate=True), 1, ""
     while True:
         block = read(BLOCK_BYTES)
-        if on_progress is not None:
-            on_progress(len(block))
         try:
             text += decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
@@ -389,22 +515,44 @@ def iter_decoded_text(
             return
 
 
-def unpack_gzip(content: bytes, path: Path) -> bytes:
-    """Return what was packed, if that is no more than text packs.
+@contextmanager
+def open_unpacked(
+    path: Path, on_progress: OnProgress | None = None
+) -> Iterator[Callable[[int], bytes]]:
+    """Yield what reads a file's bytes, unpacked where they are packed by gzip.
+
+    Args:
+        path: the file.
+        on_progress: called with the number of bytes of the file after each read.
 
     Raises:
-        ValueError: if it is more.
-        OSError: if it is damaged, or EOFError or zlib.error.
+        ValueError: if it cannot be read, is cut short, or unpacks to more than text does.
     """
-    most = max(MAX_GZIP_BYTES, MAX_GZIP_RATIO * len(content))
-    with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
-        unpacked = packed.read(most + 1)
-    if len(unpacked) > most:
-        raise ValueError(
-            f"{path} unpacks to more than {most >> 20:,} MiB, {MAX_GZIP_RATIO} times its size: "
-            "unpack it, if you know what is in it."
-        )
-    return unpacked
+    try:
+        with open_source(path) as file:
+            is_packed = file.peek(2)[:2] == b"\x1f\x8b"
+            source = gzip.GzipFile(fileobj=file) if is_packed else file
+            most = max(MAX_GZIP_BYTES, MAX_GZIP_RATIO * os.fstat(file.fileno()).st_size)
+            done = 0
+
+            def read(size: int) -> bytes:
+                nonlocal done
+                block = source.read(size)
+                if on_progress is not None:
+                    on_progress(file.tell() - done)
+                    done = file.tell()
+                if is_packed and source.tell() > most:
+                    raise ValueError(
+                        f"{path} unpacks to more than {most >> 20:,} MiB, {MAX_GZIP_RATIO} times "
+                        "its size: unpack it, if you know what is in it."
+                    )
+                return block
+
+            yield read
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is damaged: {str(error).rstrip('.')}. Get it anew.") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def encoding_error_message(name: str | Path, error: UnicodeDecodeError, first_line: int = 1) -> str:

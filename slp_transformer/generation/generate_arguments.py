@@ -1,15 +1,19 @@
 """What `generate` is given: parsed, or refused with a sentence."""
 
 from collections.abc import Collection, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from slp_transformer._internal.argument_checks import check_ids
-from slp_transformer._internal.config_checks import check_positive_sizes, check_ranges, is_integer
+from slp_transformer._internal.config_checks import (
+    LENGTH_PENALTY,
+    NUM_BEAMS,
+    check_positive_sizes,
+    check_range,
+    is_integer,
+)
 from slp_transformer._internal.docs_sections import see
-from slp_transformer._internal.sampling_table import LENGTH_PENALTY, NUM_BEAMS
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.session import Model, OnToken, TokenIds
@@ -117,10 +121,10 @@ def check_decoding_options(
     """
     if max_new_tokens is not None:
         check_positive_sizes(max_new_tokens=max_new_tokens)
-    ranges = {"length_penalty": LENGTH_PENALTY, "num_beams": NUM_BEAMS}
-    check_ranges(SimpleNamespace(length_penalty=length_penalty, num_beams=num_beams), ranges)
+    check_range(LENGTH_PENALTY, length_penalty=length_penalty)
     if num_beams is None:
         return
+    check_range(NUM_BEAMS, num_beams=num_beams)
     if useless := [name for name in sampling if SAMPLING[name].only_drawing]:
         raise ValueError(
             f"Beam search draws nothing, so it has no use for {' or '.join(useless)}: leave it "

@@ -7,7 +7,7 @@ import torch
 from torch import nn, zeros
 
 from slp_transformer._internal.argument_checks import check_source
-from slp_transformer._internal.config_checks import check_dropout
+from slp_transformer._internal.config_checks import DROPOUT, check_range
 from slp_transformer._internal.explained_refusals import (
     explain_refusals,
     refuse_unfit_rows,
@@ -111,7 +111,7 @@ class GroupedQueryAttention(HeadMatrices, HookedModule):
         """
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_num_kv_heads(num_heads, num_kv_heads)
-        check_dropout(dropout)
+        check_range(DROPOUT, dropout=dropout)
         super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim)
         self.dropout = dropout
         qkv, output = {False: (False, False), True: (True, True), "qkv": (True, False)}[bias]

@@ -1,22 +1,12 @@
-"""A published tokenizer in a process of its own, which is ended when it takes too much.
+"""A published tokenizer in a process of its own, which is ended when it takes too much."""
 
-A tokenizer.json is a program: a few hundred bytes of it can make gigabytes of a word, and while its
-library computes, no signal ends the process.
-"""
-
-import contextlib
 import itertools
-import json
-import os
-import subprocess
-import sys
 import threading
-import weakref
 from array import array
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from slp_transformer._internal.bounded_process import BoundedProcess, TookTooMuch
 from slp_transformer._internal.bounds import (
     MAX_DECODED_BYTES,
     MAX_DECODED_BYTES_PER_TOKEN,
@@ -30,8 +20,6 @@ from slp_transformer._internal.bounds import (
     TOKENIZER_FILE_BYTES_PER_SECOND,
     TOKENIZER_SECONDS_PER_REQUEST,
 )
-
-WORKER = Path(__file__).with_name("tokenizer_worker.py")
 
 
 class BoundedTokenizer:
@@ -55,7 +43,7 @@ class BoundedTokenizer:
         """
         self.content: bytes = content.encode("utf-8", "surrogatepass")
         self.options: dict[str, Any] = {"split_special_tokens": split_special_tokens}
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: BoundedProcess | None = None
         self.lock: threading.Lock = threading.Lock()
         self.stream_numbers: itertools.count[int] = itertools.count()
         self.seconds_left: float = 0.0
@@ -111,12 +99,14 @@ class BoundedTokenizer:
         with self.lock:
             try:
                 if self.process is None:
-                    self.start()
+                    self.process, self.seconds_left = BoundedProcess(), MAX_TOKENIZER_SECONDS
                     self.about = self.exchange("load", self.content, self.options)[0]
                 return self.exchange(what, payload, options)
             except BaseException as error:  # a signal, too: an answer may be under way
-                if not isinstance(error, ValueError) or self.has_ended():
-                    self.stop()
+                ended = self.process is None or self.process.has_ended()
+                if self.process is not None and (ended or not isinstance(error, ValueError)):
+                    self.process.end()
+                    self.process = None  # the next question starts another
                 raise
 
     def exchange(self, what: str, payload: bytes, options: Any) -> tuple[dict[str, Any], bytes]:
@@ -125,59 +115,29 @@ class BoundedTokenizer:
         What a process may take is for all requests together, and grows by a little with each:
         otherwise a text, its tokens and each word could take as long as they may, one by one.
         """
-        assert self.process and self.process.stdin and self.process.stdout
+        assert self.process is not None
         more = len(payload) / TOKENIZER_BYTES_PER_SECOND
         memory = MAX_TOKENIZER_BYTES + TOKENIZER_BYTES_PER_BYTE * len(payload)
         if what == "load":
             more = len(payload) / TOKENIZER_FILE_BYTES_PER_SECOND
             memory = MAX_TOKENIZER_BYTES + TOKENIZER_BYTES_PER_FILE_BYTE * len(payload)
         self.seconds_left = max(self.seconds_left, 0) + more + TOKENIZER_SECONDS_PER_REQUEST
-        head = {"do": what, "bytes": len(payload), "seconds": self.seconds_left, "memory": memory}
-        with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer
-            line = json.dumps(head | {"options": options}).encode()
-            self.process.stdin.write(line + b"\n" + payload)
-            self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        answer = json.loads(line) if line.endswith(b"\n") else {"bytes": 0}
-        content = self.process.stdout.read(answer["bytes"])
-        if not line or len(content) < answer["bytes"]:
-            self.process.wait()
+        try:
+            answer, content = self.process.exchange(
+                what, payload, options, self.seconds_left, memory
+            )
+        except TookTooMuch:
             seconds = MAX_TOKENIZER_SECONDS + more
             raise ValueError(
                 f"it takes more than {seconds:.0f} seconds of a processor, or {memory >> 20:,} MiB"
-            )
+            ) from None
         left = self.seconds_left - answer.pop("seconds")
         self.seconds_left = min(left, MAX_TOKENIZER_SECONDS)
-        if "error" in answer:
-            raise ValueError(answer["error"])
         return answer, content
-
-    def start(self) -> None:
-        """Start the process; it ends with this object."""
-        quiet = {"RAYON_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", str(WORKER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # where Rust writes of its panics
-            env=os.environ | quiet,
-        )
-        self.finalizer = weakref.finalize(self, end_process, self.process)
-        self.seconds_left = MAX_TOKENIZER_SECONDS
-
-    def has_ended(self) -> bool:
-        """Return whether there is no process that could answer."""
-        return self.process is None or self.process.poll() is not None
-
-    def stop(self) -> None:
-        """End the process, if it runs; the next question starts another."""
-        if self.process is not None:
-            self.process = None
-            self.finalizer()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs to start a process of its own."""
-        hidden = ("process", "lock", "finalizer", "stream_numbers")
+        hidden = ("process", "lock", "stream_numbers")
         return {name: value for name, value in vars(self).items() if name not in hidden}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -185,13 +145,3 @@ class BoundedTokenizer:
         vars(self).update(state)
         self.process, self.lock = None, threading.Lock()
         self.stream_numbers = itertools.count()
-
-
-def end_process(process: subprocess.Popen[bytes]) -> None:
-    """End a process, and close its pipes."""
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()

@@ -1,22 +1,19 @@
 """Chat templates of published models: from messages to the text that a model was trained on."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from slp_transformer._internal.bounded_process import BoundedProcess, TookTooMuch
+from slp_transformer._internal.bounds import WAITS
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.extras import import_extra
 
 TEMPLATE_FILE = "chat_template.jinja"
 CONFIG_FILE = "tokenizer_config.json"
 MAX_SECONDS = 3  # of a processor, for all conversations together
-MAX_WAIT_SECONDS = 30  # by the clock, where a system has no such limit, or much else to do
-RENDER = "from slp_transformer._internal.template_sandbox import main; main()"
+MAX_MEMORY_BYTES = 2**29  # of address space
 
 
 @dataclass(frozen=True)
@@ -83,27 +80,20 @@ class ChatTemplate:
             "template": self.source,
             "chats": [list(map(dict, chat)) for chat in chats],
             "values": values | dict(self.special_tokens),
-            "seconds": MAX_SECONDS,
         }
-        # Where this package was found, the other process finds it too.
-        found = os.pathsep.join(map(os.path.abspath, sys.path))
+        process = BoundedProcess()
         try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-c", RENDER],
-                input=json.dumps(asked).encode(),
-                capture_output=True,
-                timeout=MAX_WAIT_SECONDS,
-                env={**os.environ, "PYTHONPATH": found},
-            )
-            if -done.returncode == getattr(signal, "SIGXCPU", None):
-                raise TimeoutError
-            answer = json.loads(done.stdout)
-        except (TimeoutError, subprocess.TimeoutExpired):
-            answer = {"error": f"it takes more than {MAX_SECONDS} seconds"}
-        except ValueError:  # it ended without an answer, as where memory was refused to Python
-            answer = {"error": "it needs more memory or more depth than a template may take"}
-        if "error" in answer:
+            content = json.dumps(asked).encode()
+            _, texts = process.exchange("render", content, {}, MAX_SECONDS, MAX_MEMORY_BYTES)
+        except ValueError as error:
+            reason = str(error)
+            if isinstance(error, TookTooMuch):
+                reason = WAITS["strangers' programs"].says.format(MAX_SECONDS)
+                if error.of_memory:  # as where it was refused to Python
+                    reason = "it needs more memory or more depth than a template may take"
             raise ValueError(
-                f"The chat template cannot be used: {answer['error'].rstrip('.')}.{see('chats')}"
-            )
-        return list(answer["texts"])
+                f"The chat template cannot be used: {reason.rstrip('.')}.{see('chats')}"
+            ) from None
+        finally:
+            process.end()
+        return list(json.loads(texts))

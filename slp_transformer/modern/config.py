@@ -1,14 +1,17 @@
 """The options in which modern models differ from the book's. Nothing here needs PyTorch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any
 
-from slp_transformer._internal.choices import check_choice_fields
 from slp_transformer._internal.config_checks import (
-    check_eps,
+    POSITIVE,
+    POSITIVE_SHARE,
+    ROPE_BASE,
+    SIZE,
+    Range,
     check_positive_sizes,
-    check_rope_base,
+    is_integer,
     resolve_head_sizes,
 )
 from slp_transformer._internal.parts import (
@@ -19,7 +22,13 @@ from slp_transformer._internal.parts import (
     Positions,
     RopeType,
 )
+from slp_transformer._internal.settings import check_settings, setting, settings
 from slp_transformer.config import TransformerConfig
+
+TOKEN: Range = is_integer, "a token's number"
+NUMBER: Range = (lambda x: x * 0 == 0), "a number"
+LLAMA3 = {"rope_type": "llama3", "original_context_length": 90}  # for examples
+YARN = LLAMA3 | {"rope_type": "yarn"}
 
 
 def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
@@ -44,14 +53,13 @@ def check_rotary_pairs(config: "ModernConfig") -> None:
         ValueError: naming their size.
     """
     key_dim = config.key_dim or config.model_dim // config.num_heads
-    if not 0 < config.rotary_share <= 1:
-        raise ValueError(f"rotary_share is above 0 and at most 1, not {config.rotary_share!r}.")
     turned = int(key_dim * config.rotary_share)
     if turned % 2 or not turned:
         what = "key_dim" if turned == key_dim else "key_dim · rotary_share"
         raise ValueError(f"Rotary positions turn pairs, so {what} must be even: not {turned}.")
 
 
+@settings
 @dataclass(frozen=True)
 class RopeScaling:
     """A stretch of rotary angles to a longer context than a model was trained on.
@@ -68,14 +76,14 @@ class RopeScaling:
             None.
     """
 
-    rope_type: RopeType
-    factor: float
-    original_context_length: int = 1
-    low_freq_factor: float = 1.0
-    high_freq_factor: float = 4.0
-    beta_fast: float = 32.0
-    beta_slow: float = 1.0
-    attention_factor: float | None = None
+    rope_type: RopeType = setting(MISSING, example="yarn")
+    factor: float = setting(MISSING, POSITIVE, example=2.0)
+    original_context_length: int = setting(1, SIZE, example=90, given={"rope_type": "llama3"})
+    low_freq_factor: float = setting(1.0, POSITIVE, example=2.5, given=LLAMA3)
+    high_freq_factor: float = setting(4.0, POSITIVE, example=9.0, given=LLAMA3)
+    beta_fast: float = setting(32.0, POSITIVE, example=3.0, given=YARN)
+    beta_slow: float = setting(1.0, POSITIVE, example=9.0, given=YARN)
+    attention_factor: float | None = setting(None, NUMBER, example=1.5, given={"rope_type": "yarn"})
 
     def __post_init__(self) -> None:
         """Refuse numbers that no angles can be scaled by.
@@ -83,20 +91,14 @@ class RopeScaling:
         Raises:
             ValueError: naming what must hold.
         """
-        check_choice_fields(self)
-        check_positive_sizes(original_context_length=self.original_context_length)
-        if not (self.factor > 0 and 0 < self.low_freq_factor < self.high_freq_factor):
-            raise ValueError(
-                "A longer context needs factor above 0 and 0 < low < high, not factor = "
-                f"{self.factor}, low = {self.low_freq_factor}, high = {self.high_freq_factor}."
-            )
-        if not 0 < self.beta_slow < self.beta_fast:
-            raise ValueError(
-                "A longer context needs 0 < beta_slow < beta_fast, not beta_slow = "
-                f"{self.beta_slow}, beta_fast = {self.beta_fast}."
-            )
+        check_settings(self)
+        for low, high in (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast")):
+            if not getattr(self, low) < getattr(self, high):
+                now = f"{low} = {getattr(self, low)}, {high} = {getattr(self, high)}"
+                raise ValueError(f"A longer context needs {low} < {high}, not {now}.")
 
 
+@settings
 @dataclass(frozen=True)
 class ModernConfig(TransformerConfig):
     """The sizes and options of a modern model; the defaults are those of Llama.
@@ -107,6 +109,7 @@ class ModernConfig(TransformerConfig):
 
     Attributes:
         activation: of the feedforward layers, for example "swiglu" (`swiglu`) or "relu" (`ffn`).
+        norm: where the norms stand in a block, for example "post".
         positions: how the model knows where its tokens stand, for example "rotary".
         normalization: the norms, "rms" or the book's "layer".
         eps: epsilon of the norms.
@@ -137,23 +140,28 @@ class ModernConfig(TransformerConfig):
     norm: NormOrder = "pre"  # type: ignore[assignment]
     positions: Positions = "rotary"  # type: ignore[assignment]
     eps: float = 1e-6
-    normalization: Normalization = "rms"
-    num_kv_heads: int | None = None
-    qk_norm: bool = False
-    qk_norm_joint: bool = False
-    attention_bias: AttentionBias = False
-    ffn_bias: bool = False
-    tied: bool = True
-    zero_init: bool = False
-    rope_base: float = 10000.0
-    rotary_share: float = 1.0
-    rope_scaling: RopeScaling | None = None  # or its fields, as `to_dict` writes them
-    unrotated_blocks: Sequence[int] = ()
-    window: int | None = None
-    windowed_blocks: Sequence[int] | None = None
-    begin_id: int | None = None
-    end_ids: Sequence[int] = ()
-    pad_id: int | None = None
+    normalization: Normalization = setting("rms", example="layer", book="layer")
+    qk_norm: bool = setting(False, example=True, book=False)
+    zero_init: bool = setting(False, example=True, book=False)
+    tied: bool = setting(True, example=False, book=True)
+    num_kv_heads: int | None = setting(None, SIZE, example=2, book=None)
+    ffn_bias: bool = setting(False, example=True, book=True)
+    rope_base: float = setting(10000.0, ROPE_BASE, example=50.0, book=10000.0)
+    qk_norm_joint: bool = setting(False, example=True, given={"qk_norm": True})
+    attention_bias: AttentionBias = setting(False, example="qkv")
+    rotary_share: float = setting(1.0, POSITIVE_SHARE, example=0.5)
+    # or its fields, as `to_dict` writes them
+    rope_scaling: RopeScaling | None = setting(None, example=RopeScaling("linear", 4.0))
+    unrotated_blocks: Sequence[int] = setting((), example=(1,))
+    window: int | None = setting(None, SIZE, example=3)
+    windowed_blocks: Sequence[int] | None = setting(None, example=(1,), given={"window": 3})
+    begin_id: int | None = setting(
+        None, TOKEN, no_example="tokenizers write it; the model reads it as any other"
+    )
+    end_ids: Sequence[int] = setting((), no_example="tokenizers say them to `generate`")
+    pad_id: int | None = setting(
+        None, TOKEN, no_example="a prompt with it is refused, and classifiers alone read it"
+    )
 
     def __post_init__(self) -> None:
         """Refuse what no model can be made from.
@@ -172,18 +180,18 @@ class ModernConfig(TransformerConfig):
                 "scaled_embeddings and initialization belong to the book's models and that of "
                 "2017: leave them as they are, or leave out the parts of today's block."
             )
+        if self.source_vocab_size is not None or self.num_encoder_blocks is not None:
+            raise ValueError(
+                "source_vocab_size and num_encoder_blocks belong to translators, not to a ModernLM."
+            )
         if self.qk_norm_joint and not self.qk_norm:
             raise ValueError("qk_norm_joint is about qk_norm, which this model does not have.")
-        check_eps(self.eps)
-        check_rope_base(self.rope_base)
         check_num_kv_heads(
             self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
         )
         resolve_head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
         if self.positions == "rotary":
             check_rotary_pairs(self)
-        if self.window is not None:
-            check_positive_sizes(window=self.window)
         for name in ("unrotated_blocks", "windowed_blocks"):
             if outside := [l for l in getattr(self, name) or () if not 0 <= l < self.num_blocks]:
                 raise ValueError(

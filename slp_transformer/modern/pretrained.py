@@ -13,7 +13,7 @@ from torch import nn
 
 from slp_transformer._internal.atomic_write import (
     fsync_path,
-    make_random_folder,
+    make_locked_folder,
     remove_path,
     rename_path,
 )
@@ -353,11 +353,11 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
     unfinished: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = make_random_folder(folder.parent)
-        yield unfinished
-        if folder.exists():
-            folder.rmdir()
-        rename_path(unfinished, folder)
+        with make_locked_folder(folder.parent) as unfinished:
+            yield unfinished
+            if folder.exists():
+                folder.rmdir()
+            rename_path(unfinished, folder)
     except BaseException as error:
         if unfinished is not None:
             remove_path(unfinished)

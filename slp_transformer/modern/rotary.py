@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from slp_transformer._internal.config_checks import check_positive_sizes, check_rope_base
+from slp_transformer._internal.config_checks import ROPE_BASE, check_positive_sizes, check_range
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.modern.config import ModernConfig, RopeScaling
@@ -151,7 +151,7 @@ class RotaryPositions(nn.Module):
             raise ValueError(
                 f"Rotations turn pairs of columns, so key_dim must be even: not {key_dim}."
             )
-        check_rope_base(base)
+        check_range(ROPE_BASE, rope_base=base)
         self.key_dim: int = key_dim
         self.base: float = base
         self.scaling: RopeScaling | None = scaling

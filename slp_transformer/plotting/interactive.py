@@ -84,7 +84,7 @@ def interactive_sampling(u: Any, words: Sequence[str]) -> InteractiveFigure:
     options = [
         {
             "name": name,
-            "label": f"{name.replace('_', '-')} ({option.symbol})",
+            "label": f"{name.replace('_', '-')} ({slider.symbol})",
             "low": slider.low,
             "high": slider.high or len(words),
             "step": slider.step,

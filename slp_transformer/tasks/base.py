@@ -3,11 +3,11 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from slp_transformer._internal.config_checks import Range, check_ranges
+from slp_transformer._internal.config_checks import NUM_WRITTEN, SEED
 from slp_transformer._internal.plugins import (
     Command,
     Libraries,
@@ -15,8 +15,9 @@ from slp_transformer._internal.plugins import (
     Plugin,
     TaskEntry,
 )
-from slp_transformer._internal.sampling_table import NUM_WRITTEN
+from slp_transformer._internal.settings import check_settings, setting, settings
 from slp_transformer.data.dataset import Dataset
+from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.data_settings import (
     DataSettings,
     NoFlags,
@@ -28,11 +29,7 @@ from slp_transformer.tasks.generation_session import GenerationSession
 from slp_transformer.tasks.reports import Report, format_table, to_json
 from slp_transformer.tasks.run_config import RunConfig
 from slp_transformer.tasks.sampling_options import SamplingOptions
-from slp_transformer.training.run_folder import (
-    CheckpointChoice,
-    checkpoint_folder,
-    load_tokenizer,
-)
+from slp_transformer.training.run_folder import Checkpoint, open_checkpoint
 
 if TYPE_CHECKING:
     from torch import nn
@@ -50,6 +47,7 @@ __all__ = [  # for tasks of other packages
     "Plugin",
     "Positional",
     "Report",
+    "SavedRun",
     "Task",
     "TaskEntry",
     "UseAppendAction",
@@ -62,31 +60,39 @@ DataT = TypeVar("DataT", bound=DataSettings)
 GenerateT = TypeVar("GenerateT")
 EvaluateT = TypeVar("EvaluateT")
 TOKENS = "tokens"  # a run's tokens, in its folder
-RANGES: dict[str, Range] = {
-    **dict.fromkeys(("samples", "max_new_tokens"), NUM_WRITTEN),
-    "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
-}
 
 
 @dataclass(frozen=True)
-class LoadedRun:
-    """A run loaded from its folder.
+class SavedRun:
+    """A run, or a published model, opened: what its files of JSON and TOML say at one moment.
 
     Attributes:
         task: the task that it was trained for.
         folder: the run's folder.
-        model: its model, in evaluation mode.
-        tokenizer: what the model's tokens mean.
         config: the configuration of the run; None if it was trained from Python.
+        checkpoint: the checkpoint that is used; None of a published model.
     """
 
     task: "Task[Any, Any, Any]"
     folder: Path
-    model: Any
-    tokenizer: Any
-    config: RunConfig[Any] | None
+    config: RunConfig[Any] | None = None
+    checkpoint: Checkpoint | None = None
 
 
+@dataclass(frozen=True)
+class LoadedRun(SavedRun):
+    """An opened run whose model is loaded.
+
+    Attributes:
+        model: its model, in evaluation mode.
+        tokenizer: what the model's tokens mean.
+    """
+
+    model: Any = field(kw_only=True)
+    tokenizer: Any = field(kw_only=True)
+
+
+@settings
 @dataclass(frozen=True)
 class EvaluateOptions(Generic[EvaluateT]):
     """What is asked of an evaluation.
@@ -101,12 +107,12 @@ class EvaluateOptions(Generic[EvaluateT]):
         flags: options of the task alone.
     """
 
-    source: Positional[str | None] = None
-    samples: int | None = None
-    max_new_tokens: int | None = None
-    seed: int | None = None
-    sampling: SamplingOptions = SamplingOptions()
-    flags: EvaluateT = field(kw_only=True)
+    source: Positional[str | None] = setting(None, no_example="a file")
+    samples: int | None = setting(None, NUM_WRITTEN, example=2)
+    max_new_tokens: int | None = setting(None, NUM_WRITTEN, example=7, given={"samples": 1})
+    seed: int | None = setting(None, SEED, example=1, given={"samples": 1})
+    sampling: SamplingOptions = setting(SamplingOptions(), no_example="`SAMPLING` has its examples")
+    flags: EvaluateT = setting(MISSING, no_example="each task has its own", kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse numbers that no sample can be drawn with.
@@ -114,7 +120,7 @@ class EvaluateOptions(Generic[EvaluateT]):
         Raises:
             ValueError: naming the flag.
         """
-        check_ranges(self, RANGES, flags=True)
+        check_settings(self, flags=True)
 
     def refuse_sampling_flags(self, why: str) -> None:
         """Refuse the flags that say how samples are drawn.
@@ -196,7 +202,13 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
 
     def initial_tokenizer(self, config: RunConfig[DataT]) -> Any:
         """Return the tokenizer of the run to begin with; None if there is none."""
-        return self.tokenizer_of(Path(config.init_from)) if config.init_from else None
+        return self.tokenizer_of(self.open_initial_run(config)) if config.init_from else None
+
+    def open_initial_run(self, config: RunConfig[DataT]) -> SavedRun:
+        """Open the run, or the published model, that a new run begins with."""
+        folder = Path(config.init_from or "")
+        published = is_pretrained_folder(folder)
+        return SavedRun(self, folder, None, None if published else open_checkpoint(folder, "best"))
 
     def model_config(self, config: RunConfig[DataT], tokenizer: Any) -> "TransformerConfig":
         """Return the model's configuration for a tokenizer."""
@@ -232,43 +244,45 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
             ValueError: if it is not one of this task.
         """
 
-    def tokenizer_of(self, run: Path, which: CheckpointChoice = "best") -> Any:
-        """Return a run's tokenizer.
+    def tokenizer_of(self, run: SavedRun) -> Any:
+        """Return an opened run's tokenizer.
 
         Raises:
-            ValueError: if there is no run, or it was saved without a tokenizer.
+            ValueError: if it was saved without one.
         """
-        content, path = load_tokenizer(run, which), checkpoint_folder(run, which)
-        if content is None:
+        assert run.checkpoint is not None, "only a published model has none"
+        path = run.checkpoint.folder
+        if run.checkpoint.tokenizer is None:
             raise ValueError(f"{path} was saved without a tokenizer, so its tokens have no names.")
         try:
-            return self.load_tokenizer(content)
+            return self.load_tokenizer(run.checkpoint.tokenizer)
         except ValueError as error:
             raise ValueError(f"{path / 'tokenizer.json'}: {error}") from None
 
-    def load(self, run: Path, which: CheckpointChoice, device: Any) -> LoadedRun:
-        """Load a run's model and tokenizer, without its configuration.
+    def load(self, run: SavedRun, device: Any) -> LoadedRun:
+        """Load the model and the tokenizer of an opened run.
 
         Raises:
-            ValueError: if there is no complete checkpoint, or its parts do not fit together.
+            ValueError: if its parts do not fit together.
         """
         from slp_transformer.lora import merge_lora
-        from slp_transformer.training.checkpoints import load_model
+        from slp_transformer.training.checkpoints import load_checkpoint_model
 
-        tokenizer, model = self.tokenizer_of(run, which), load_model(run, which)
+        assert run.checkpoint is not None, "only a published model has none"
+        tokenizer, model = self.tokenizer_of(run), load_checkpoint_model(run.checkpoint)
         vocab_size = getattr(model.config, "vocab_size", None)
         if self.model_kind not in [kind.__name__ for kind in type(model).__mro__]:
             raise ValueError(
-                f"{run} holds no {self.model_kind}, as the task {self.name} has, but a "
+                f"{run.folder} holds no {self.model_kind}, as the task {self.name} has, but a "
                 f"{type(model).__name__}."
             )
         merge_lora(model)  # the same matrices, made once rather than for each token
         if not self.fits(tokenizer, vocab_size):
             raise ValueError(
-                f"{checkpoint_folder(run, which)} is damaged: its tokenizer has "
+                f"{run.checkpoint.folder} is damaged: its tokenizer has "
                 f"{tokenizer.vocab_size} tokens, and its model {vocab_size}."
             )
-        return LoadedRun(self, run, model.to(device), tokenizer, None)
+        return LoadedRun(**vars(run), model=model.to(device), tokenizer=tokenizer)
 
     def fits(self, tokenizer: Any, vocab_size: int | None) -> bool:
         """Return whether a model of a number of words can have a tokenizer."""
@@ -278,11 +292,11 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
         """Return what `info` shows of a tokenizer."""
         return {"tokens": tokenizer.vocab_size}
 
-    def check_generate(self, run: Path, output: Path | None, flags: GenerateT) -> None:
+    def check_generate(self, run: SavedRun, output: Path | None, flags: GenerateT) -> None:
         """Refuse flags of `generate` and a file to write that are not for this run.
 
         Args:
-            run: the run's folder.
+            run: the run, its model not loaded yet.
             output: the file to write to in a format of the task; None for text or JSON.
             flags: those of the task.
 

@@ -3,6 +3,7 @@
 import json
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -13,6 +14,7 @@ from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import validate_json
 from slp_transformer._internal.plugins import load_plugins, record_plugin_problem
 from slp_transformer.data.text_files import is_stream
+from slp_transformer.tasks.data_settings import DataSettings
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.tasks.run_config import (
     NONE,
@@ -20,6 +22,7 @@ from slp_transformer.tasks.run_config import (
     RunConfig,
     Tables,
     replace_values,
+    resolve_paths,
 )
 from slp_transformer.training.train_config import TrainConfig
 
@@ -62,19 +65,45 @@ def load_config(*names: str | Path, task: str | None = None) -> RunConfig[Any]:
     task = task or (named[-1] if named else "text")
     if wrong := [name for table, name in tables if table.get("task", task) != task]:
         raise ValueError(f"{wrong[0]} configures another task than {task}.")
-    config: RunConfig[Any] = RunConfig(
-        load_task(task).Data(), ModelSettings(), TrainConfig(steps=2000)
-    )
     if task in PRESETS:
         tables.insert(0, (read_tables(task), task))
-    for table, name in tables:
-        try:
-            config = override(config, table)
-            if name not in PRESETS:
-                config = config.resolve_paths(Path(name).parent)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    return config
+    try:
+        return build_config(task, tables)
+    except ValueError:  # of which file?
+        for last, (_, name) in enumerate(tables, start=1):
+            try:
+                build_config(task, tables[:last])
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        raise
+
+
+def build_config(task: str, tables: Iterable[tuple[Tables, str]]) -> RunConfig[Any]:
+    """Return the configuration of a task by tables, each with the name of its preset or file.
+
+    Raises:
+        ValueError: if a name is unknown, or a value of the wrong type or impossible.
+    """
+    Data: Any = load_task(task).Data
+    settings = default_config(Data).to_dict()
+    for table, source in tables:
+        check_names(table, ("task", *settings), "A configuration")
+        for name, value in table.items():
+            if isinstance(value, dict) and isinstance(settings[name], dict):
+                check_names(value, settings[name], f"[{name}]")
+                settings[name] |= value
+            elif name != "task":
+                settings[name] = value
+        if source not in PRESETS:
+            resolve_paths(settings, Data.paths, Path(source).parent)
+    content = json.dumps(settings, default=str).encode()
+    return validate_json(RunConfig[Data], content, "The configuration")
+
+
+@cache
+def default_config(Data: type[DataSettings]) -> RunConfig[Any]:
+    """Return what a configuration is without a preset and a file."""
+    return RunConfig(Data(), ModelSettings(), TrainConfig(steps=2000))
 
 
 def read_tables(name: str | Path) -> Tables:
@@ -101,24 +130,6 @@ def read_tables(name: str | Path) -> Tables:
         names = suggest_closest_match(str(tables["task"]), TASKS)
         raise ValueError(f'{name}: there is no task "{tables["task"]}": {names}')
     return replace_values(tables, NONE, None)
-
-
-def override(config: RunConfig[Any], tables: Tables) -> RunConfig[Any]:
-    """Return a configuration with the settings of some tables in place of its own.
-
-    Raises:
-        ValueError: if a name is unknown, or a value of the wrong type or impossible.
-    """
-    settings = config.to_dict()
-    check_names(tables, ("task", *settings), "A configuration")
-    for name, value in tables.items():
-        if isinstance(value, dict) and isinstance(settings[name], dict):
-            check_names(value, settings[name], f"[{name}]")
-            settings[name] |= value
-        elif name != "task":
-            settings[name] = value
-    content = json.dumps(settings, default=str).encode()
-    return validate_json(RunConfig[type(config.data)], content, "The configuration")  # type: ignore[misc]  # a class at run time
 
 
 def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -28,7 +28,7 @@ from slp_transformer.tasks.generation_session import (
     samples_to_json,
 )
 from slp_transformer.training.evaluation import mean_metrics
-from slp_transformer.training.metrics import METRICS
+from slp_transformer.training.metrics import format_number
 
 PROGRESS_BATCH = 256  # sentences translated before the bar moves
 MAX_WINDOW = 1024  # tokens in a window, of models that were not trained by a command
@@ -82,12 +82,19 @@ def means_with_perplexity(means: dict[str, float], run: LoadedRun) -> dict[str, 
     return {"loss": loss, "perplexity": math.exp(loss) if small else None} | means
 
 
-def format_metric_rows(values: dict[str, Any]) -> dict[str, str]:
-    """Return the first rows of a report."""
-    perplexity, rows = values["perplexity"], {"loss": f"{values['loss']:.4f} nats per token"}
+def format_rows(values: dict[str, Any]) -> dict[str, str]:
+    """Return each number of an evaluation as a row of its table, a dict of numbers as a few."""
+    rows: dict[str, str] = {}
+    for name, value in values.items():
+        label = name.replace("_", " ")
+        if isinstance(value, dict):
+            rows |= {f"{label}, {key}": format_number(key, each) for key, each in value.items()}
+        elif value is None or isinstance(value, int | float):
+            rows[label] = format_number(name, value)
+    rows["loss"] += " nats per token"
+    perplexity = values["perplexity"]
     rows["perplexity"] = "above 1e308" if perplexity is None else f"{perplexity:.3f}"
-    rows |= {n: metric.format(values[n]) for n, metric in METRICS.items() if n not in rows}
-    return rows | ({"tokens": f"{values['tokens']:,}"} if "tokens" in values else {})
+    return rows
 
 
 def generate_samples(
@@ -128,10 +135,18 @@ def build_report(
     run: LoadedRun,
     options: EvaluateOptions[Any],
     values: dict[str, Any],
-    rows: dict[str, str],
+    **notes: str,
 ) -> Report:
-    """Return the report of an evaluation, with samples if they are asked for."""
-    report = Report(values, format_table(rows))
+    """Return the report of an evaluation, with samples if they are asked for.
+
+    Args:
+        task: the task.
+        run: the run.
+        options: what was asked.
+        values: what was measured, by name; each number is a row of the table.
+        notes: further rows, in words.
+    """
+    report = Report(values, format_table(format_rows(values) | notes))
     if options.samples is None:
         return report
     session = task.session(run, task.GenerateFlags())

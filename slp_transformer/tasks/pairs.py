@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from slp_transformer._internal.config_checks import check_ranges
-from slp_transformer._internal.sampling_table import NUM_BEAMS
+from slp_transformer._internal.config_checks import NUM_BEAMS
+from slp_transformer._internal.settings import check_settings, setting, settings
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_tokenizer import TokenType
-from slp_transformer.tasks.base import TOKENS, EvaluateOptions, LoadedRun, Report, Task
+from slp_transformer.tasks.base import TOKENS, EvaluateOptions, LoadedRun, Report, SavedRun, Task
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
 from slp_transformer.tasks.run_config import RunConfig
 
@@ -56,6 +56,7 @@ class PairData(DataSettings):
     vocab_size: int | None = None
 
 
+@settings
 @dataclass(frozen=True)
 class EvaluatePairs:
     """Translation.
@@ -65,8 +66,8 @@ class EvaluatePairs:
         num_beams: the beam width.
     """
 
-    target: str | None = None
-    num_beams: int = 4
+    target: str | None = setting(None, no_example="a file")
+    num_beams: int = setting(4, NUM_BEAMS, example=1)
 
     def __post_init__(self) -> None:
         """Refuse a beam without a hypothesis, or with more than any search takes.
@@ -74,7 +75,7 @@ class EvaluatePairs:
         Raises:
             ValueError: naming the flag.
         """
-        check_ranges(self, {"num_beams": NUM_BEAMS}, flags=True)
+        check_settings(self, flags=True)
 
 
 class TranslationTask(Task[PairData, NoFlags, EvaluatePairs]):
@@ -210,14 +211,14 @@ class TranslationTask(Task[PairData, NoFlags, EvaluatePairs]):
         source = {} if own is None else {"source_tokens": own}
         return languages | {"tokens": tokenizer.vocab_size} | source
 
-    def check_generate(self, run: Path, output: Path | None, flags: NoFlags) -> None:
+    def check_generate(self, run: SavedRun, output: Path | None, flags: NoFlags) -> None:
         """Refuse to generate text with a translator.
 
         Raises:
             ValueError: always.
         """
         raise ValueError(
-            f"{run} holds no language model: it translates (`slp-transformer translate`)."
+            f"{run.folder} holds no language model: it translates (`slp-transformer translate`)."
         )
 
     def check_evaluate(self, options: EvaluateOptions[EvaluatePairs]) -> None:
@@ -255,7 +256,7 @@ class TranslationTask(Task[PairData, NoFlags, EvaluatePairs]):
         references = [reference for _, reference in pairs]
         exact = sum(a == " ".join(b.split()) for a, b in zip(predictions, references, strict=True))
         scores, score_rows = evaluation.score_translations(predictions, references)
-        rows = evaluation.format_metric_rows(values) | {
+        rows = evaluation.format_rows(values) | {
             "pairs": f"{len(pairs):,}, translated with {beams} beams",
             "exact": f"{exact / len(pairs):.1%} equal their reference word by word",
         }

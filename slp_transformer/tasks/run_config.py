@@ -17,24 +17,19 @@ preset of its task. TOML has no word for None: "none" stands for it. A path in a
 the file's own folder.
 """
 
+import inspect
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.choices import allowed_values_of
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.extras import import_extra
-from slp_transformer._internal.parts import (
-    ROTARY_SETTINGS,
-    Activation,
-    Initialization,
-    Normalization,
-    NormOrder,
-    Positions,
-)
+from slp_transformer._internal.parts import ROTARY_SETTINGS
+from slp_transformer._internal.settings import check_settings, help_of, settings, settings_of
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import is_stream, list_corpora
 from slp_transformer.modern.config import ModernConfig
@@ -51,75 +46,29 @@ DataT = TypeVar("DataT", bound=DataSettings)
 Tables = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class ModelSettings:
-    """The sizes and options of a model, but for those that follow from the data.
+class ModelTable:
+    """A model's settings without those that follow from the data; the book's are the defaults.
 
-    The defaults make a small model in the book's own form. A setting that the book's block does not
-    have, at another value than its default, makes a model of today's blocks.
-
-    Attributes:
-        context_length: N, the longest sequence that has positions.
-        model_dim: d, the size of a token's row.
-        num_heads: A, attention heads in each block.
-        num_blocks: L, blocks in the stack (in the decoder, for an encoder-decoder).
-        key_dim: d_k of each head; d/A if None.
-        value_dim: d_v of each head; d/A if None.
-        hidden_dim: d_ff; 4d if None (8d/3 for "swiglu").
-        activation: of the feedforward layers.
-        norm: where the norms stand in a block.
-        positions: how the model knows where its tokens stand.
-        dropout: share dropped in training; not in the book.
-        eps: epsilon of the norms; the book has none.
-        scaled_embeddings: multiply the tokens' rows by √d (Vaswani et al. 2017); not in the book.
-        initialization: how matrices begin; the book leaves it open.
-        normalization: the norms.
-        qk_norm: whether each head's queries and keys go through an RMSNorm (Qwen3).
-        zero_init: whether the matrices that write to the residual stream begin with zeros, so that
-            every block begins as the identity.
-        tied: whether the head's matrix is E (the book's), or one of its own.
-        num_kv_heads: how many heads have keys and values of their own, which the others share; as
-            many as there are heads if None.
-        ffn_bias: whether the feedforward layers have biases.
-        rope_base: base of the rotary frequencies.
+    A setting that the book's block does not have, at another value than its default, makes a model
+    of today's blocks.
     """
 
-    context_length: int = 128
-    model_dim: int = 128
-    num_heads: int = 4
-    num_blocks: int = 4
-    key_dim: int | None = None
-    value_dim: int | None = None
-    hidden_dim: int | None = None
-    activation: Activation = "relu"
-    norm: NormOrder = "pre"
-    positions: Positions = "learned"
-    dropout: float = 0.0
-    eps: float = 1e-5
-    scaled_embeddings: bool = False
-    initialization: Initialization = "gpt2"
-    normalization: Normalization = "layer"
-    qk_norm: bool = False
-    zero_init: bool = False
-    tied: bool = True
-    num_kv_heads: int | None = None
-    ffn_bias: bool = True
-    rope_base: float = 10000.0
-
-    def __post_init__(self) -> None:
+    def __post_init__(self: Any) -> None:
         """Refuse sizes and choices that no model can have.
 
         Raises:
             ValueError: naming the setting.
         """
-        self.to_config(1)
+        check_settings(self)
+        if self.modern_parts():
+            self.to_config(1)
         for each in fields(self) if self.positions != "rotary" else ():
             if each.name in ROTARY_SETTINGS and getattr(self, each.name) != each.default:
                 raise ValueError(
                     f'{each.name} belongs to positions = "rotary", not to "{self.positions}".'
                 )
 
-    def modern_parts(self) -> list[str]:
+    def modern_parts(self: Any) -> list[str]:
         """Name the settings that the book's block does not know; any of them makes a `ModernLM`."""
         book = get_type_hints(TransformerConfig, include_extras=True)
         return [
@@ -132,7 +81,9 @@ class ModelSettings:
             )
         ]
 
-    def to_config(self, vocab_size: int, source_vocab_size: int | None = None) -> TransformerConfig:
+    def to_config(
+        self: Any, vocab_size: int, source_vocab_size: int | None = None
+    ) -> TransformerConfig:
         """Return the configuration of the model, once the data is known.
 
         Raises:
@@ -144,6 +95,34 @@ class ModelSettings:
             return ModernConfig(**settings)
         book = [field.name for field in fields(TransformerConfig)]
         return TransformerConfig(**{n: value for n, value in settings.items() if n in book})
+
+
+def make_model_settings() -> type:
+    """Return the dataclass of the book's settings, and of those of today that have a book's value.
+
+    Their types are those of `ModernConfig`, which knows more choices.
+    """
+    book = {each.name: each.default for each in fields(TransformerConfig)}
+    hints = get_type_hints(ModernConfig, include_extras=True)
+    rows = []
+    for name, about in settings_of(ModernConfig).items():
+        default = book.get(name, about.book)
+        if name not in FROM_DATA and default is not MISSING:
+            metadata = {"setting": replace(about, example=MISSING, no_example="its config has one")}
+            rows.append((name, hints[name], field(default=default, metadata=metadata)))
+    made = make_dataclass("ModelSettings", rows, bases=(ModelTable,), frozen=True)
+    lines = [f"    {name}: {text}" for name, text in help_of(ModernConfig).items()]
+    made.__doc__ = "\n".join((inspect.cleandoc(ModelTable.__doc__ or ""), "\nAttributes:", *lines))
+    return settings(made)
+
+
+if TYPE_CHECKING:
+
+    class ModelSettings(ModelTable, ModernConfig):
+        """The class below, to a type checker."""
+
+else:
+    ModelSettings = make_model_settings()
 
 
 @dataclass(frozen=True)
@@ -218,11 +197,20 @@ class RunConfig(Generic[DataT]):
 
     def resolve_paths(self, folder: Path) -> "RunConfig[Any]":
         """Return the same configuration with absolute paths, taken as relative to a folder."""
-        found = {
-            n: resolve_source(v, folder) for n in self.data.paths if (v := getattr(self.data, n))
-        }
-        start = self.init_from and os.path.realpath(folder / self.init_from)
-        return replace(self, data=replace(self.data, **found), init_from=start)
+        tables = self.to_dict()
+        resolve_paths(tables, self.data.paths, folder)
+        data = replace(self.data, **{name: tables["data"][name] for name in self.data.paths})
+        return replace(self, data=data, init_from=tables["init_from"])
+
+
+def resolve_paths(tables: Tables, names: Sequence[str], folder: Path) -> None:
+    """Make paths in a configuration absolute, taken as relative to a folder; no string is none."""
+    data, start = tables["data"], tables["init_from"]
+    for name in names if isinstance(data, dict) else ():
+        if isinstance(data[name], str) and data[name]:
+            data[name] = resolve_source(data[name], folder)
+    if isinstance(start, str) and start:
+        tables["init_from"] = os.path.realpath(folder / start)
 
 
 def resolve_source(source: str, folder: Path) -> str:

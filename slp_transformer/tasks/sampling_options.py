@@ -41,7 +41,7 @@ def make_sampling_options_class() -> type[SamplingFlags]:
     for name, option in SAMPLING.items():
         default = "" if option.flag_default is None else f" [{option.flag_default}]"
         # The type is a value here, which mypy takes for no type.
-        kind: Any = Annotated[option.kind | None, arg(help=f"{option.summary}{default}.")]
+        kind: Any = Annotated[type(option.example) | None, arg(help=f"{option.summary}{default}.")]
         flags.append((name, kind, None))
     return make_dataclass("SamplingOptions", flags, bases=(SamplingFlags,), frozen=True)
 

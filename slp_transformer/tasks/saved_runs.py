@@ -1,15 +1,16 @@
 """A run, or a published model, in its folder. Nothing here needs PyTorch on import."""
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.plugins import load_plugins
 from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.base import LoadedRun, Task
-from slp_transformer.tasks.config_files import load_config, read_tables
+from slp_transformer.tasks.base import LoadedRun, SavedRun, Task
+from slp_transformer.tasks.config_files import load_config
 from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import (
     CONFIG_FILE,
@@ -20,11 +21,11 @@ from slp_transformer.tasks.run_config import (
 from slp_transformer.tasks.text import PublishedTask
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
-    checkpoint_folder,
-    load_lora_base,
+    open_checkpoint,
     with_retries_if_run_changes,
 )
 
+T = TypeVar("T")
 PUBLISHED_WINDOW = 512  # tokens of a training window of a published model, if nobody says how many
 
 
@@ -37,11 +38,11 @@ def resolve_run(run: Path) -> Path:
     return run
 
 
-def find_task(folder: Path) -> Task[Any, Any, Any]:
-    """Return the task that a run was trained for; of runs without a config.toml, that is text.
+def find_run(folder: Path) -> SavedRun:
+    """Find a run, without a checkpoint yet; of runs without a config.toml the task is text.
 
     Raises:
-        ValueError: if there is no run.
+        ValueError: if there is no run, or its config.toml cannot be read.
     """
     if not folder.is_dir():
         raise ValueError(
@@ -49,78 +50,95 @@ def find_task(folder: Path) -> Task[Any, Any, Any]:
             "download OWNER/NAME --local-dir FOLDER fetches one)." + see("published models")
         )
     if is_pretrained_folder(folder):
-        return PublishedTask()
+        return SavedRun(PublishedTask(), folder)
     path = folder / CONFIG_FILE
-    return load_task(read_tables(path).get("task", "text") if path.exists() else "text")
+    config = load_config(path) if path.exists() else None
+    return SavedRun(load_task("text" if config is None else config.data.task), folder, config)
 
 
-def find_config(folder: Path) -> RunConfig[Any] | None:
-    """Return the configuration of a run; None if it has none.
+def open_run(run: str | Path | SavedRun, which: CheckpointChoice = "best") -> SavedRun:
+    """Open a run: read each of its files of JSON and TOML once.
+
+    Args:
+        run: the folder of a run, or of a published model; or what `find_run` found.
+        which: its checkpoint.
 
     Raises:
-        ValueError: if it cannot be read.
+        ValueError: if there is no run, or no complete checkpoint in it.
     """
-    path = folder / CONFIG_FILE
-    return load_config(path) if path.exists() else None
+    found = run if isinstance(run, SavedRun) else find_run(Path(run))
+    if isinstance(found.task, PublishedTask):
+        return found
+    return replace(found, checkpoint=open_checkpoint(found.folder, which))
 
 
-@with_retries_if_run_changes
-def load_tokenizer_of(folder: Path, which: CheckpointChoice = "best") -> Any:
-    """Return a run's tokenizer.
+def read_current(run: SavedRun, read: Callable[[SavedRun], T]) -> T:
+    """Call a function that reads the weights of an opened run.
+
+    If a process that trains in the run has deleted the opened checkpoint, it is called with the run
+    opened anew: what it reads is always of one state.
 
     Raises:
-        ValueError: if there is no run, or it was saved without a tokenizer.
+        ValueError: by the function, or if the run changes all the time.
     """
-    return find_task(folder).tokenizer_of(folder, which)
+
+    @with_retries_if_run_changes
+    def read_or_reopen(folder: Path) -> T:
+        checkpoint = run.checkpoint
+        if checkpoint is None or checkpoint.folder.exists():
+            return read(run)
+        return read(open_run(folder, checkpoint.which))
+
+    return read_or_reopen(run.folder)
 
 
 def load_run(
-    folder: Path, which: CheckpointChoice, device_name: str | None, adapter: Path | None = None
+    run: SavedRun, device_name: str | None = None, adapter: Path | None = None
 ) -> LoadedRun:
-    """Load a run's model, and what belongs to it.
+    """Load an opened run's model, and what belongs to it.
 
     Args:
-        folder: the run's folder, or that of a published model.
-        which: its checkpoint.
+        run: the run, or a published model.
         device_name: where the model is to compute; the best device of this machine if None.
         adapter: the folder of a LoRA adapter in the layout of peft, to be merged with the model.
 
     Raises:
-        ValueError: if there is no complete checkpoint, or its parts do not fit together.
+        ValueError: if its parts do not fit together.
     """
     from slp_transformer.training.devices import pick_device
 
-    run = find_task(folder).load(folder, which, pick_device(device_name))
+    device = pick_device(device_name)
+    loaded = read_current(run, lambda run: run.task.load(run, device))
     if adapter is not None:
         from slp_transformer.lora import merge_lora
         from slp_transformer.modern.adapters import load_adapter
 
-        load_adapter(run.model, adapter)
-        merge_lora(run.model)
-    return replace(run, config=find_config(folder))
+        load_adapter(loaded.model, adapter)
+        merge_lora(loaded.model)
+    return loaded
 
 
-def config_from_run(config: RunConfig[Any], task: Task[Any, Any, Any], run: Path) -> RunConfig[Any]:
+def config_from_run(
+    config: RunConfig[Any], task: Task[Any, Any, Any], run: SavedRun
+) -> RunConfig[Any]:
     """Return a configuration with the model and the tokenizer of a run to begin with.
 
     Raises:
-        ValueError: if there is no such run, or it is of another task.
+        ValueError: if it is of another task.
     """
-    name = find_task(run).name
-    if name == PublishedTask.name and task.name == "text":
-        return config_from_published(config, run)
-    found = find_config(run)
-    if name != task.name:
-        raise ValueError(f"{run} was trained for the task {name}, not {task.name}.")
-    if load_lora_base(checkpoint_folder(run, "best")) is not None:
+    if run.checkpoint is None and task.name == "text":
+        return config_from_published(config, run.folder)
+    if run.task.name != task.name:
+        raise ValueError(f"{run.folder} was trained for the task {run.task.name}, not {task.name}.")
+    if run.checkpoint is not None and run.checkpoint.lora_base is not None:
         raise ValueError(
-            f"{run} is a LoRA run: merge it with its base first (`slp-transformer merge`)."
+            f"{run.folder} is a LoRA run: merge it with its base first (`slp-transformer merge`)."
             + see("lora")
         )
-    if found is None:
-        raise ValueError(f"{run} has no config.toml to say what model and tokenizer it has.")
-    same = {name: v for name, v in vars(found.data).items() if name in TOKENIZER_SETTINGS}
-    return replace(config, data=replace(config.data, **same), model=found.model)
+    if run.config is None:
+        raise ValueError(f"{run.folder} has no config.toml to say what model and tokenizer it has.")
+    same = {name: v for name, v in vars(run.config.data).items() if name in TOKENIZER_SETTINGS}
+    return replace(config, data=replace(config.data, **same), model=run.config.model)
 
 
 def config_from_published(config: RunConfig[Any], folder: Path) -> RunConfig[Any]:

@@ -9,18 +9,19 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.data.text_files import is_stream, resolve_text_source
+from slp_transformer.data.text_files import TEXT_FIELD, find_texts, is_stream
 from slp_transformer.data.text_tokenizer import TokenType
-from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task, check_windows
+from slp_transformer.tasks.base import (
+    EvaluateOptions,
+    LoadedRun,
+    Report,
+    SavedRun,
+    Task,
+    check_windows,
+)
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
 from slp_transformer.tasks.generation_session import Chat, GenerationSession
 from slp_transformer.tasks.run_config import RunConfig
-from slp_transformer.training.run_folder import (
-    CheckpointChoice,
-    checkpoint_folder,
-    load_model_spec,
-)
 
 TEXT_SUFFIXES = ("", ".txt", ".md")  # of what `generate` writes
 OTHER = "other"  # folder of the tokens of another source that is held out
@@ -31,13 +32,14 @@ class TextData(DataSettings):
     """The text to train on.
 
     Attributes:
-        source: a file, a folder of .txt files, - for standard input, or the name of a corpus
-            (`slp-transformer info` lists them).
+        source: a file of text (.txt, .md, .jsonl, or one of these and .gz), a folder of them, - for
+            standard input, or the name of a corpus (`slp-transformer info` lists them).
         val_split: the share of the source that is held out for validation: the end of one text,
             chunks from all over a folder, always the same.
         val_data: another source to validate on, in place of a share of the first.
         tokenizer: what a token is: "characters", "words", or "bpe" for pieces of words.
         vocab_size: the maximum number of words or pieces; None for no limit.
+        text_field: the field of each line of .jsonl that holds the text.
     """
 
     task: ClassVar[str] = "text"
@@ -48,6 +50,7 @@ class TextData(DataSettings):
     val_data: str | None = None
     tokenizer: TokenType = "characters"
     vocab_size: int | None = None
+    text_field: str = TEXT_FIELD
 
 
 class TextTask(Task[TextData, NoFlags, NoFlags]):
@@ -69,7 +72,7 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
                 "(`slp-transformer info` lists them)."
             )
         if not is_stream(config.data.source):
-            resolve_text_source(config.data.source)
+            find_texts(config.data.source)
 
     def prepare(self, config: RunConfig[TextData], folder: Path) -> Dataset:
         """Read a text, hold a share out, and turn both parts into tokens.
@@ -82,12 +85,14 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         data, tokenizer = config.data, self.initial_tokenizer(config)
         assert data.source is not None, "check has refused it"
         share = data.val_split if data.val_data is None else 0.0
+        kind = data.tokenizer, data.vocab_size
         text = prepare_corpus(
-            data.source, data.tokenizer, data.vocab_size, share, folder, tokenizer
+            data.source, *kind, share, folder, tokenizer, text_field=data.text_field
         )
         if data.val_data is not None:
+            other, known = folder / OTHER, text.tokenizer
             unseen = prepare_corpus(
-                data.val_data, val_split=0.0, output_dir=folder / OTHER, tokenizer=text.tokenizer
+                data.val_data, *kind, 0.0, other, known, text_field=data.text_field
             )
             text = replace(text, val=unseen.train)
         check_windows(text, config.window(), share or None)
@@ -112,7 +117,11 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         (A published model may have parts that no setting of a run has.)
         """
         if is_published(tokenizer) and config.init_from is not None:
-            return initial_model_config(Path(config.init_from))
+            from slp_transformer.modern.pretrained import read_config
+
+            initial = self.open_initial_run(config)
+            found = initial.checkpoint
+            return read_config(initial.folder) if found is None else found.spec.config
         return super().model_config(config, tokenizer)
 
     def load_tokenizer(self, content: Any) -> Any:
@@ -124,18 +133,18 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
             return PretrainedTokenizer.from_json(content)
         return TextTokenizer.from_json(content)
 
-    def tokenizer_of(self, run: Path, which: CheckpointChoice = "best") -> Any:
+    def tokenizer_of(self, run: SavedRun) -> Any:
         """Return the tokenizer of a run, or of a published model.
 
         Raises:
             ValueError: if there is none.
         """
-        if not is_pretrained_folder(run):
-            return super().tokenizer_of(run, which)
+        if run.checkpoint is not None:
+            return super().tokenizer_of(run)
         from slp_transformer.modern.hf_tokenizer import load_tokenizer
         from slp_transformer.modern.pretrained import read_config
 
-        return load_tokenizer(run, read_config(run))
+        return load_tokenizer(run.folder, read_config(run.folder))
 
     def fits(self, tokenizer: Any, vocab_size: int | None) -> bool:
         """Return whether a model can have a tokenizer; a published one may have rows to spare."""
@@ -143,7 +152,7 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
             return bool(tokenizer.vocab_size <= vocab_size)
         return super().fits(tokenizer, vocab_size)
 
-    def check_generate(self, run: Path, output: Path | None, flags: NoFlags) -> None:
+    def check_generate(self, run: SavedRun, output: Path | None, flags: NoFlags) -> None:
         """Refuse files that do not hold text.
 
         Raises:
@@ -151,8 +160,8 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         """
         if output is not None and output.suffix.lower() not in TEXT_SUFFIXES:
             raise ValueError(
-                f"{run} writes text, and {output.name} is no file of text: let it end in .txt or "
-                ".md."
+                f"{run.folder} writes text, and {output.name} is no file of text: let it end in "
+                ".txt or .md."
             )
 
     def session(self, run: LoadedRun, flags: NoFlags) -> GenerationSession:
@@ -176,8 +185,9 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
             yield open_run_data(run).val
             return
         with TemporaryDirectory(prefix="slp-transformer-", ignore_cleanup_errors=True) as folder:
+            field = TEXT_FIELD if run.config is None else run.config.data.text_field
             how = {"val_split": 0.0, "output_dir": folder, "tokenizer": run.tokenizer}
-            yield prepare_corpus(source, **how).train
+            yield prepare_corpus(source, **how, text_field=field).train
 
     def evaluate(self, run: LoadedRun, options: EvaluateOptions[NoFlags]) -> Report:
         """Measure the loss, and bits per character and byte, on held-out text or another source.
@@ -190,28 +200,22 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         from slp_transformer.tasks.evaluation import (
             build_report,
             compute_window_metrics,
-            format_metric_rows,
         )
 
         with self.open_stream(run, options.source) as stream:
             values = compute_window_metrics(run, stream)
             targets = split_range(range(1, values["tokens"] + 1), CHUNK_TOKENS)
             size = run.tokenizer.measure_text(stream[t.start : t.stop].tolist() for t in targets)
-        rows = format_metric_rows(values)
         if size.unknown:
             values["unknown"] = size.unknown
-            rows["bits per byte"] = (
-                f"none: {values['unknown']:,} of the tokens are unknown words, whose bytes the "
-                "model does not predict"
-            )
-            return build_report(self, run, options, values, rows)
+            why = "none: the model does not predict the bytes of unknown words"
+            return build_report(self, run, options, values, **{"bits per byte": why})
         bits = values["loss"] * values["tokens"] / math.log(2)
         for unit, count in {"character": size.characters, "byte": size.bytes}.items():
             values[f"{unit}s"] = count
             if count:
                 values[f"bits_per_{unit}"] = bits / count
-                rows[f"bits per {unit}"] = f"{bits / count:.4f}"
-        return build_report(self, run, options, values, rows)
+        return build_report(self, run, options, values)
 
 
 class PublishedTask(TextTask):
@@ -219,7 +223,7 @@ class PublishedTask(TextTask):
 
     name = "published"
 
-    def load(self, run: Path, which: CheckpointChoice, device: Any) -> LoadedRun:
+    def load(self, run: SavedRun, device: Any) -> LoadedRun:
         """Load a published model, with its tokenizer.
 
         Raises:
@@ -229,13 +233,13 @@ class PublishedTask(TextTask):
         from slp_transformer.modern.pretrained import from_pretrained
 
         tokenizer = self.tokenizer_of(run)
-        model = from_pretrained(run, device=device)
+        model = from_pretrained(run.folder, device=device)
         if not isinstance(model, TransformerLM):
             raise ValueError(
-                f"{run} holds no language model, but one of class {type(model).__name__}, which "
-                "cannot continue a text."
+                f"{run.folder} holds no language model, but one of class {type(model).__name__}, "
+                "which cannot continue a text."
             )
-        return LoadedRun(self, run, model, tokenizer, None)
+        return LoadedRun(**vars(run), model=model, tokenizer=tokenizer)
 
     @contextmanager
     def open_stream(self, run: LoadedRun, source: str | None) -> Iterator[Any]:
@@ -344,16 +348,3 @@ def is_published(tokenizer: Any) -> bool:
     from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 
     return isinstance(tokenizer, PretrainedTokenizer)
-
-
-def initial_model_config(folder: Path) -> Any:
-    """Return the configuration of a run's model, or of a published one.
-
-    Raises:
-        ValueError: if there is none.
-    """
-    if is_pretrained_folder(folder):
-        from slp_transformer.modern.pretrained import read_config
-
-        return read_config(folder)
-    return load_model_spec(checkpoint_folder(folder, "best")).config

@@ -19,6 +19,7 @@ from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.progress_bar import can_redraw, ignore_display_errors
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.training.devices import format_speed
+from slp_transformer.training.metrics import collect_numbers
 from slp_transformer.training.run_folder import EvalRecord
 
 if TYPE_CHECKING:
@@ -98,14 +99,9 @@ class MetricsFileWriter(Callback):
 
     def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
         """Add a row, if there is room on the disk."""
-        row = record.to_row() | {
-            "learning_rate": trainer.learning_rate,
-            "seconds": self.seconds() + trainer.train_seconds,
-            "tokens_per_second": trainer.tokens_per_second,
-            "mfu": trainer.monitor.mfu(trainer.tokens_per_second),
-            "memory_bytes": trainer.monitor.memory_bytes(),
-        }
-        self.rows.append({k: v for k, v in row.items() if v is not None or k == "full_val_loss"})
+        numbers = {name: n.value for name, n in collect_numbers(trainer, record).items()}
+        seconds = {"seconds": self.seconds() + trainer.train_seconds}
+        self.rows.append(record.to_row() | numbers | seconds)
         with suppress(OSError):
             write_json(self.path, self.head | {"evaluations": self.rows})
 
@@ -134,14 +130,10 @@ class TensorBoardWriter(Callback):
         self.writer = SummaryWriter(str(folder), purge_step=trainer.state.step + 1)
 
     def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
-        """Draw losses and other metrics, learning rate and speed."""
+        """Draw all numbers."""
         # All in one writer: what `add_scalars` draws has writers of its own, which purge nothing.
-        curves = {"loss/train": record.train_loss, "loss/val": record.val_loss}
-        curves |= {f"{name}/val": value for name, value in record.val_metrics.items()}
-        curves |= {"learning rate": trainer.learning_rate}
-        curves |= {"tokens per second": trainer.tokens_per_second}
-        for name, value in curves.items():
-            self.writer.add_scalar(name, value, record.step)
+        for number in collect_numbers(trainer, record).values():
+            self.writer.add_scalar(number.curve, number.value, record.step)
         self.writer.flush()
 
     def on_fit_end(self, trainer: "Trainer") -> None:

@@ -58,6 +58,7 @@ from slp_transformer.training.run_folder import (
     MANIFEST_FILE,
     MODELS,
     WEIGHTS_FILE,
+    Checkpoint,
     CheckpointChoice,
     LoraBase,
     Manifest,
@@ -67,9 +68,9 @@ from slp_transformer.training.run_folder import (
     checkpoint_folder,
     delete_old_checkpoints,
     find_checkpoints,
-    load_lora_base,
-    load_model_spec,
+    list_run_checkpoints,
     load_trainer_state,
+    open_checkpoint,
     step_of_checkpoint,
     verify_checkpoint_checksums,
     with_retries_if_run_changes,
@@ -197,9 +198,7 @@ def load_model(
     which: CheckpointChoice = "best",
     model: Callable[[Any], nn.Module] | None = None,
 ) -> nn.Module:
-    """Load the model of a checkpoint, on the CPU and in evaluation mode.
-
-    A LoRA adapter is added to the weights of the checkpoint that it was trained on.
+    """Open a run and load its model, as `load_checkpoint_model` does.
 
     Args:
         run: the run's folder, or a checkpoint's own.
@@ -208,17 +207,35 @@ def load_model(
         model: makes a model of your own from the stored configuration, None if it had none.
 
     Raises:
-        ValueError: if there is no complete checkpoint, it is not of a model of this package or of
-            one with LoRA, and no function is given, or a LoRA adapter's base is missing or has
-            changed.
+        ValueError: if there is no complete checkpoint; or as `load_checkpoint_model`.
         ImportError: if safetensors is not installed.
     """
-    folder = checkpoint_folder(run, which)
-    spec, lora_base = load_model_spec(folder), load_lora_base(folder)
+    return load_checkpoint_model(open_checkpoint(run, which), model)
+
+
+def load_checkpoint_model(
+    checkpoint: Checkpoint, model: Callable[[Any], nn.Module] | None = None
+) -> nn.Module:
+    """Load the model of an opened checkpoint, on the CPU and in evaluation mode.
+
+    A LoRA adapter is added to the weights of the checkpoint that it was trained on.
+
+    Args:
+        checkpoint: the checkpoint.
+        model: makes a model of your own from the stored configuration, None if it had none.
+
+    Raises:
+        ValueError: if it is not of a model of this package or of one with LoRA, and no function is
+            given; if a LoRA adapter's base is missing or has changed; or if the weights do not fit
+            or are not finite.
+        ImportError: if safetensors is not installed.
+    """
+    folder, which = checkpoint.folder, checkpoint.which
+    spec, lora_base = checkpoint.spec, checkpoint.lora_base
     full = folder if lora_base is None else locate_lora_base(folder, lora_base)
     published = lora_base is not None and lora_base.published
     if lora_base is not None and which == "average":
-        raise ValueError(f"{run} is a LoRA adapter and cannot be averaged: take the last.")
+        raise ValueError(f"{folder} is a LoRA adapter and cannot be averaged: take the last.")
     if model is None and spec.model not in MODELS:
         raise ValueError(
             f"{folder / 'config.json'} describes no model of this package, but a {spec.model}: "
@@ -245,7 +262,7 @@ def load_model(
             names = read_tensor_headers(folder / LORA_WEIGHTS_FILE)
             add_lora(loaded, lora_base.rank, sorted({name.split(".")[-2:][0] for name in names}))
     if which == "average":
-        load_averaged_weights(loaded, recent_checkpoints(folder))
+        load_averaged_weights(loaded, recent_checkpoints(checkpoint))
     else:
         load_weights(loaded, folder)
     return loaded.eval()
@@ -345,13 +362,13 @@ def check_model_size(spec: ModelSpec, folder: Path) -> None:
         )
 
 
-def recent_checkpoints(last: Path) -> list[Path]:
+def recent_checkpoints(checkpoint: Checkpoint) -> list[Path]:
     """Return the checkpoints that a run keeps to be averaged, up to the last one.
 
     Raises:
         ValueError: if one of them is damaged.
     """
-    state = load_trainer_state(last)
+    state, last = checkpoint.run_state, checkpoint.folder
     folders = [
         path
         for path in find_checkpoints(last.parent)
@@ -400,7 +417,7 @@ def resume_last_checkpoint(
     """
     if not find_checkpoints(out_dir):
         return {}
-    folder = checkpoint_folder(out_dir)
+    folder = list_run_checkpoints(out_dir)[-1]
     if not resume:
         raise ValueError(
             f"{out_dir} holds a run already ({folder.name}): pass resume=True to "

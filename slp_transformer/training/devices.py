@@ -258,12 +258,6 @@ class DeviceMonitor:
             return torch.mps.driver_allocated_memory()
         return None
 
-    def summary(self, tokens_per_second: float) -> str:
-        """Both as far as they are known: " | MFU 41% | 1,234 MiB"."""
-        mfu, memory = self.mfu(tokens_per_second), self.memory_bytes()
-        text = "" if mfu is None else f" | MFU {mfu:.0%}"
-        return text if memory is None else f"{text} | {memory / MEBIBYTE:,.0f} MiB"
-
 
 def format_speed(tokens_per_second: float) -> str:
     """Return tokens per second in a few characters: "950 tok/s", or with k or M for more."""

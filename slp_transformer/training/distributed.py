@@ -10,6 +10,7 @@ checkpoint of a single process numbers them.
 
 import atexit
 import logging
+import os
 import re
 import signal
 import threading
@@ -25,14 +26,17 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from slp_transformer._internal.bounds import WAITS
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.block import ResidualBlock
 from slp_transformer.training.run_folder import flatten_dict
 from slp_transformer.training.strategy import Strategy
 
-TIMEOUT = timedelta(minutes=10)  # how long a process waits for one that does not answer
+TIMEOUT = timedelta(seconds=WAITS["the others of a group"].seconds)
+DEAD_AFTER_S = WAITS["a sign of life from one of a group"].seconds
 NOTICE_AFTER_S = 10.0  # seconds of waiting after which a process says so
+AGENT = "TORCHELASTIC_USE_AGENT_STORE"  # torchrun has its own place to meet
 LOG = logging.getLogger("slp_transformer")
 # PyTorch raises a plain RuntimeError when another process is gone; only its words tell.
 CONNECTION_LOST_PATTERN = re.compile("gloo|nccl|connection|socket|peer|timed out", re.IGNORECASE)
@@ -69,12 +73,12 @@ class DDPStrategy(Strategy):
         if not dist.is_initialized():
             backend = "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo"
             try:
-                self.connect_in_thread(lambda: dist.init_process_group(backend, timeout=TIMEOUT))
+                self.connect_in_thread(lambda: self.meet(backend))
             except (RuntimeError, dist.DistError) as error:
+                says = WAITS["the others of a group"].says
                 raise ConnectionError(
-                    f"Process {self.rank} of {self.world_size} could not connect to the others "
-                    f"({first_sentence(error)}): start all of them, with the same rendezvous."
-                    f"{see('processes')}"
+                    says.format(self.rank, self.world_size, first_sentence(error))
+                    + f": start all of them, with the same rendezvous.{see('processes')}"
                 ) from error
             atexit.register(destroy_process_group_at_exit)
         elif "cpu:" not in dist.get_backend_config():  # initialized by the script, with NCCL alone
@@ -83,11 +87,51 @@ class DDPStrategy(Strategy):
             self.sigterm_before = signal.signal(signal.SIGTERM, self.handle_sigterm)
         return self
 
+    def meet(self, backend: str) -> Any:
+        """Connect to the others; torchrun ends all when one has died, else they look themselves.
+
+        Raises:
+            RuntimeError: if they do not come, or one that came has died.
+        """
+        environment = os.environ
+        if AGENT in environment or not {"RANK", "MASTER_ADDR", "MASTER_PORT"} <= {*environment}:
+            return dist.init_process_group(backend, timeout=TIMEOUT)
+        address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
+        here = (address, port, self.world_size, self.rank == 0, TIMEOUT)
+        store = dist.TCPStore(*here, wait_for_workers=False, multi_tenant=True)
+        self.await_all(store)
+        return dist.init_process_group(
+            backend, timeout=TIMEOUT, store=store, rank=self.rank, world_size=self.world_size
+        )
+
+    def await_all(self, store: dist.Store) -> None:
+        """Give signs of life until all have come.
+
+        Raises:
+            RuntimeError: if one of those that came gives none any more, or not all come.
+        """
+        begun = time.monotonic()
+        signs: dict[int, tuple[int, float]] = {}  # of each, how many, and when the last came
+        while len(signs) < self.world_size:
+            store.add(f"alive/{self.rank}", 1)
+            now = time.monotonic()
+            for rank in range(self.world_size):
+                if store.check([f"alive/{rank}"]):
+                    count = store.add(f"alive/{rank}", 0)
+                    before, came = signs.get(rank, (0, now))
+                    signs[rank] = count, now if count > before else came
+                    if now - signs[rank][1] > DEAD_AFTER_S:
+                        says = WAITS["a sign of life from one of a group"].says
+                        raise RuntimeError(says.format(rank))
+            if now - begun > TIMEOUT.total_seconds():
+                raise RuntimeError(f"{len(signs)} of {self.world_size} came in time")
+            time.sleep(0.1)
+
     def connect_in_thread(self, connect: Callable[[], Any]) -> None:
         """Connect in another thread, so that a signal ends this process meanwhile.
 
-        One of the others may have died before it could connect, which nobody can know: torchrun
-        sends a signal then, and without torchrun there is a sentence, and Ctrl-C.
+        One of the others may have died before it came, which nobody can know: torchrun sends a
+        signal then, and without torchrun there is a sentence, and Ctrl-C.
 
         Raises:
             Exception: whatever it raised.

@@ -1,11 +1,17 @@
-"""What an evaluation measures: named functions of logits and targets."""
+"""What is measured: of an evaluation, functions of logits and targets; of steps, numbers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from slp_transformer._internal.choices import Choices
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.loss import next_token_loss
+from slp_transformer.training.devices import MEBIBYTE, format_speed
+from slp_transformer.training.run_folder import EvalRecord
+
+if TYPE_CHECKING:
+    from slp_transformer.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -60,12 +66,86 @@ METRICS = Choices(
 """What an evaluation measures; log, metrics.json, TensorBoard and `evaluate` show each of them."""
 
 
-def format_metric(name: str, value: float) -> str:
-    """Return the mean of a metric as people read it; of one that is in no table, four digits."""
-    return METRICS[name].format(value) if name in METRICS else f"{value:.4g}"
+@dataclass(frozen=True)
+class StepNumber:
+    """A number of the training steps between two evaluations.
+
+    Attributes:
+        summary: what it is, for the docs.
+        read: returns it after an evaluation; None where there is none.
+        format: returns it as the log shows it, with its name or unit.
+        curve: its name in TensorBoard.
+    """
+
+    summary: str
+    read: Callable[["Trainer"], float | None]
+    format: Callable[[float], str]
+    curve: str
 
 
-def format_val_metrics(means: Mapping[str, float]) -> list[str]:
-    """Return the means of an evaluation as people read them: "full val accuracy 41.2%"."""
-    named = [(name, name.rpartition("val_")[2], value) for name, value in means.items()]
-    return [f"{n.replace('_', ' ')} {format_metric(metric, value)}" for n, metric, value in named]
+STEP_NUMBERS = Choices(
+    "number",
+    {
+        "train_loss": StepNumber(
+            "the mean loss of the steps since the last evaluation",
+            lambda trainer: trainer.state.eval_history[-1].train_loss,
+            "train loss {:.4f}".format,
+            "loss/train",
+        ),
+        "learning_rate": StepNumber(
+            "that of the last step",
+            lambda trainer: trainer.learning_rate,
+            lambda rate: f"lr {rate:.1e}".replace("e-0", "e-"),
+            "learning rate",
+        ),
+        "tokens_per_second": StepNumber(
+            "targets a second, evaluations not counted",
+            lambda trainer: trainer.tokens_per_second or None,  # none if it was resumed here
+            format_speed,
+            "tokens per second",
+        ),
+        "mfu": StepNumber(
+            "the share of a GPU's measured speed that is used",
+            lambda trainer: trainer.monitor.mfu(trainer.tokens_per_second) or None,
+            "MFU {:.0%}".format,
+            "MFU",
+        ),
+        "memory_bytes": StepNumber(
+            "the most memory that tensors have taken on a GPU",
+            lambda trainer: trainer.monitor.memory_bytes(),
+            lambda size: f"{size / MEBIBYTE:,.0f} MiB",
+            "memory in bytes",
+        ),
+    },
+)
+"""What is told of steps at each evaluation; log, metrics.json and TensorBoard show each of them."""
+
+
+class ShownNumber(NamedTuple):
+    """A number as it is shown: its value, the log's text, the name of its curve."""
+
+    value: float
+    text: str
+    curve: str
+
+
+def collect_numbers(trainer: "Trainer", record: EvalRecord) -> dict[str, ShownNumber]:
+    """Return all numbers of an evaluation and of the steps before it, by their names in a file."""
+    steps = {
+        name: ShownNumber(value, number.format(value), number.curve)
+        for name, number in STEP_NUMBERS.items()
+        if (value := number.read(trainer)) is not None
+    }
+    metrics = {}
+    for name, value in record.means().items():
+        data, _, metric = name.rpartition("val_")
+        text = f"{name.replace('_', ' ')} {format_number(metric, value)}"
+        metrics[name] = ShownNumber(value, text, f"{metric}/{data.replace('_', ' ')}val")
+    return {"train_loss": steps.pop("train_loss")} | metrics | steps
+
+
+def format_number(name: str, value: float | None) -> str:
+    """Return a measured number as people read it: a metric in its own way, others in digits."""
+    if value is None or name in METRICS:
+        return "none" if value is None else METRICS[name].format(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"

@@ -15,6 +15,7 @@ from pkgutil import resolve_name
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from slp_transformer._internal.atomic_write import make_random_folder, remove_path
+from slp_transformer._internal.bounds import WAITS
 from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.docs_sections import see
@@ -30,7 +31,6 @@ MANIFEST_FILE, LORA_BASE_FILE = "checkpoint.json", "base.json"
 WEIGHTS_FILE, LORA_WEIGHTS_FILE = "model.safetensors", "lora.safetensors"
 EVALUATED_SUFFIX = "-evaluated"  # of a step that was saved before, its evaluation interrupted
 KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
-MAX_READ_SECONDS = 10.0  # how long a reader looks for a checkpoint that stays
 CHECKPOINT_NAME = re.compile(rf"step-\d{{8,}}({EVALUATED_SUFFIX})?")
 BOOK_CONFIG = "slp_transformer.config:TransformerConfig"
 MODELS = {  # that are loaded by name: the class, and that of its configuration
@@ -54,13 +54,14 @@ def with_retries_if_run_changes(read: Callable[P, T]) -> Callable[P, T]:
         read: takes the run's folder, or a checkpoint's own, as its first argument.
 
     Raises:
-        ValueError: by the function, also if the run still changes after `MAX_READ_SECONDS`.
+        ValueError: by the function, also if the run still changes after some seconds.
     """
 
     @functools.wraps(read)
     def read_until_unchanged(*args: P.args, **kwargs: P.kwargs) -> T:
         run = Path(str(args[0] if args else next(iter(kwargs.values()))))
-        deadline = time.monotonic() + MAX_READ_SECONDS
+        seconds, says = WAITS["a checkpoint that stays"]
+        deadline = time.monotonic() + seconds
         while True:
             before = list_checkpoint_names(run)
             try:
@@ -69,11 +70,7 @@ def with_retries_if_run_changes(read: Callable[P, T]) -> Callable[P, T]:
                 if list_checkpoint_names(run) == before:
                     raise
                 if time.monotonic() > deadline:
-                    raise ValueError(
-                        f"{run} could not be read in {MAX_READ_SECONDS:g} seconds, because a "
-                        "process that trains in it saves and deletes checkpoints all the time: "
-                        "try again, or let it keep more of them (--keep-last)."
-                    ) from error
+                    raise ValueError(says.format(run, seconds)) from error
 
     return read_until_unchanged
 
@@ -281,28 +278,36 @@ def load_trainer_state(folder: Path) -> TrainerState | None:
     return load_validated(TrainerState | None, folder / "training.json")
 
 
-@with_retries_if_run_changes
-def load_run_state(run: str | Path, which: CheckpointChoice = "last") -> TrainerState | None:
-    """Read the state of a run at one of its checkpoints, as `load_trainer_state` does."""
-    return load_trainer_state(checkpoint_folder(run, which))
-
-
-@with_retries_if_run_changes
-def load_tokenizer(run: str | Path, which: CheckpointChoice = "best") -> Any:
-    """Read the tokenizer's JSON of a run's checkpoint; None if it was saved without one.
-
-    Raises:
-        ValueError: if there is no checkpoint, or it is damaged.
-    """
-    path = checkpoint_folder(run, which) / "tokenizer.json"
-    return read_json(path) if path.exists() else None
-
-
 # --- The checkpoints of a run --------------------------------------------------------------------
 
 
-def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path:
-    """Find the folder of a run's last or best checkpoint, and check that its files are complete.
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint of a run, opened: all that its files of JSON say at one moment.
+
+    Attributes:
+        folder: its folder.
+        which: as what it was asked for; with "average" the last, with which averaging begins.
+        step: training steps made so far.
+        spec: the class of its model and the configuration.
+        lora_base: what a LoRA adapter belongs to; None if this is a full checkpoint.
+        tokenizer: the tokenizer's JSON; None if it was saved without one.
+        run_state: how far the whole run is, by its last checkpoint; None if its model was saved
+            without a run.
+    """
+
+    folder: Path
+    which: CheckpointChoice
+    step: int
+    spec: ModelSpec
+    lora_base: LoraBase | None
+    tokenizer: Any
+    run_state: TrainerState | None
+
+
+@with_retries_if_run_changes
+def open_checkpoint(run: str | Path, which: CheckpointChoice = "last") -> Checkpoint:
+    """Open a run's checkpoint: read each of its files of JSON once, and check that all are there.
 
     Args:
         run: the run's folder, or a checkpoint's own.
@@ -311,13 +316,45 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
     Raises:
         ValueError: if there is none, or it is damaged, or not of this package.
     """
-    run = Path(run)
+    folders = list_run_checkpoints(Path(run))
+    state = load_trainer_state(folders[-1])
+    folder = choose_best_checkpoint(folders, state) if which == "best" else folders[-1]
+    step, path = load_manifest(folder).step, folder / "tokenizer.json"
+    tokenizer = read_json(path) if path.exists() else None
+    spec, base = load_model_spec(folder), load_lora_base(folder)
+    return Checkpoint(folder, which, step, spec, base, tokenizer, state)
+
+
+def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path:
+    """Find the folder of a run's checkpoint as `open_checkpoint` does, without opening it."""
+    folders = list_run_checkpoints(Path(run))
+    folder = folders[-1]
+    if which == "best":
+        folder = choose_best_checkpoint(folders, load_trainer_state(folder))
+    load_manifest(folder)
+    return folder
+
+
+def list_run_checkpoints(run: Path) -> list[Path]:
+    """List the checkpoints of a run, or the one whose folder this is.
+
+    Raises:
+        ValueError: if there is none.
+    """
     folders = [run] if (run / MANIFEST_FILE).exists() else find_checkpoints(run)
     if not folders:
         other = is_pretrained_folder(run)
         end = ": it holds a published model, which from_pretrained loads." if other else "."
         raise ValueError(f"There is no checkpoint in {run}{end}")
-    folder = choose_best_checkpoint(folders) if which == "best" else folders[-1]
+    return folders
+
+
+def load_manifest(folder: Path) -> Manifest:
+    """Read which files a checkpoint has, and check that they are complete.
+
+    Raises:
+        ValueError: if one is damaged or missing.
+    """
     manifest = load_validated(Manifest, folder / MANIFEST_FILE)
     if CHECKPOINT_NAME.fullmatch(folder.name) and manifest.step != step_of_checkpoint(folder):
         raise ValueError(
@@ -330,19 +367,16 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
         if found != size:
             has = "is missing" if found is None else f"has {found} bytes"
             raise ValueError(f"The checkpoint {folder} is damaged: {name} {has}, not {size}.")
-    return folder
+    return manifest
 
 
 def verify_checkpoint_checksums(folder: Path) -> bool:
     """Compare the files of a checkpoint with their checksums, and return whether it has any.
 
-    Args:
-        folder: what `checkpoint_folder` returned.
-
     Raises:
-        ValueError: naming the file that has changed since it was written.
+        ValueError: naming the file that has changed since it was written, or is incomplete.
     """
-    manifest = load_validated(Manifest, folder / MANIFEST_FILE)
+    manifest = load_manifest(folder)
     earlier = [path.name for path in list_checkpoints(folder.parent) if path.name < folder.name]
     advice = f" or delete the folder, to go on from {earlier[-1]}" if earlier else ""
     verify_files(folder, manifest.crc32, "The checkpoint", f"restore it from a copy{advice}")
@@ -360,13 +394,13 @@ def find_checkpoints(run: str | Path) -> list[Path]:
     return list({step_of_checkpoint(path): path for path in list_checkpoints(run)}.values())
 
 
-def choose_best_checkpoint(folders: list[Path]) -> Path:
+def choose_best_checkpoint(folders: list[Path], state: TrainerState | None) -> Path:
     """Return the checkpoint with the lowest validation loss; the last one if none was evaluated.
 
-    Raises:
-        ValueError: if the last one, which knows all losses, cannot be read.
+    Args:
+        folders: the run's checkpoints.
+        state: the last one's, which knows all losses.
     """
-    state = load_trainer_state(folders[-1])
     best = None if state is None else state.best_step()
     return next((path for path in folders if step_of_checkpoint(path) == best), folders[-1])
 
@@ -381,7 +415,8 @@ def delete_old_checkpoints(run: Path, keep_last: int) -> None:
         ValueError: if the last checkpoint cannot be read.
     """
     folders = find_checkpoints(run)
-    keep = {choose_best_checkpoint(folders), *folders[-keep_last:]}
+    best = choose_best_checkpoint(folders, load_trainer_state(folders[-1]))
+    keep = {best, *folders[-keep_last:]}
     for old in list_checkpoints(run):
         if old not in keep and not (old / KEPT_FILE).exists() and not old.is_symlink():
             # What Windows will not rename, because this process has it open, goes the next time.

@@ -1,64 +1,38 @@
 """Settings of a training run; nothing here needs PyTorch."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass
 from typing import Annotated, Any, Literal
 
-from slp_transformer._internal.choices import check_choice_fields
 from slp_transformer._internal.config_checks import (
+    COUNT,
+    POSITIVE,
+    SEED,
+    SHARE,
+    SIZE,
     Range,
     check_positive_sizes,
-    check_ranges,
     is_integer,
-    make_ints_builtin_in_place,
 )
 from slp_transformer._internal.setting_names import refuse_foreign_settings
+from slp_transformer._internal.settings import check_settings, setting, settings, settings_of
 from slp_transformer.training.optimizers import OPTIMIZERS
 from slp_transformer.training.parallel import PARALLEL
 from slp_transformer.training.schedules import SCHEDULES
 
-RESUMABLE_SETTINGS = {
-    "device",
-    "parallel",
-    "compile",
-    "steps",
-    "early_stopping_patience",
-    "keep_last",
-    "learning_rate",
-    "cooldown_steps",
-}
-"""Settings that may differ when a run is resumed; all others must be those it was started with."""
 EPOCH = "epoch"
 NO_EPOCHS = (
     'eval_interval = "epoch" needs epochs, and randomly drawn batches have none: give a number '
     "of steps, or batch sentence pairs by length with batch_tokens."
 )
-COUNT: Range = (lambda n: is_integer(n) and n >= 0), "a whole number of 0 or more"
-SIZE: Range = (lambda n: n == EPOCH or is_integer(n) and n >= 1), "a whole number of 1 or more"
-POSITIVE: Range = (lambda x: 0 < x < math.inf), "a number above 0"
-SHARE: Range = (lambda x: 0 <= x < 1), "a share from 0 up to but not 1"
-SIZES = (
-    *("steps", "batch_size", "gradient_accumulation_steps", "keep_last", "eval_interval"),
-    *("sequence_length", "batch_tokens", "max_eval_samples", "early_stopping_patience"),
-    "cooldown_steps",
+INTERVAL: Range = (lambda n: n == EPOCH or SIZE[0](n)), f'{SIZE[1]}, or "{EPOCH}"'
+BATCHES: Range = (  # the rows of all of them are drawn at once
+    (lambda n: is_integer(n) and 1 <= n <= 10**6),
+    "a whole number from 1 to 1,000,000",
 )
-RANGES: dict[str, Range] = {
-    **dict.fromkeys(SIZES, SIZE),
-    # The rows of all these batches are drawn at once.
-    "gradient_accumulation_steps": (
-        (lambda n: is_integer(n) and 1 <= n <= 10**6),
-        "a whole number from 1 to 1,000,000",
-    ),
-    "seed": ((lambda n: is_integer(n) and 0 <= n < 2**63), "a whole number from 0 to 2**63 - 1"),
-    "warmup_steps": COUNT,
-    "learning_rate": POSITIVE,
-    "max_grad_norm": POSITIVE,
-    "weight_decay": ((lambda x: 0 <= x < math.inf), "0 or more"),
-    "label_smoothing": SHARE,
-    "adam_beta2": SHARE,
-}
 
 
+@settings
 @dataclass(frozen=True)
 class TrainConfig:
     """How to train.
@@ -99,30 +73,34 @@ class TrainConfig:
             ignored by a single process.
     """
 
-    steps: int
-    sequence_length: int | None = None
-    batch_size: int = 32
-    batch_tokens: int | None = None
-    gradient_accumulation_steps: int = 1
-    optimizer: Annotated[str, OPTIMIZERS] = "adamw"
-    learning_rate: float = 3e-3
-    warmup_steps: int | None = None
-    schedule: Annotated[str, SCHEDULES] = "cosine"
-    cooldown_steps: int | None = None
-    adam_beta2: float = 0.95
-    weight_decay: float = 0.1
-    max_grad_norm: float | None = 1.0
-    label_smoothing: float = 0.0
-    seed: int = 0
-    eval_interval: int | Literal["epoch"] = 100
-    max_eval_samples: int | None = 2048
-    keep_last: int = 1
-    early_stopping_patience: int | None = None
-    bf16: bool | None = None
-    tf32: bool = True
-    compile: bool = False
-    device: str | None = None
-    parallel: Annotated[str, PARALLEL] = "ddp"
+    steps: int = setting(MISSING, SIZE, example=9, resumable=True)
+    sequence_length: int | None = setting(None, SIZE, example=3)
+    batch_size: int = setting(32, SIZE, example=3)
+    batch_tokens: int | None = setting(None, SIZE, example=30)
+    gradient_accumulation_steps: int = setting(1, BATCHES, example=2)
+    optimizer: Annotated[str, OPTIMIZERS] = setting("adamw", example="muon")
+    learning_rate: float = setting(0.003, POSITIVE, example=0.1, resumable=True)
+    warmup_steps: int | None = setting(None, COUNT, example=4)
+    schedule: Annotated[str, SCHEDULES] = setting("cosine", example="linear")
+    cooldown_steps: int | None = setting(
+        None, SIZE, example=4, given={"schedule": "wsd"}, resumable=True
+    )
+    adam_beta2: float = setting(0.95, SHARE, example=0.5)
+    weight_decay: float = setting(0.1, (lambda x: 0 <= x < math.inf, "0 or more"), example=0.9)
+    max_grad_norm: float | None = setting(1.0, POSITIVE, example=0.01)
+    label_smoothing: float = setting(0.0, SHARE, example=0.3)
+    seed: int = setting(0, SEED, example=5)
+    eval_interval: int | Literal["epoch"] = setting(100, INTERVAL, example=3)
+    max_eval_samples: int | None = setting(2048, SIZE, example=2)
+    keep_last: int = setting(1, SIZE, example=3, resumable=True)
+    early_stopping_patience: int | None = setting(None, SIZE, example=1, resumable=True)
+    bf16: bool | None = setting(None, example=True)
+    tf32: bool = setting(True, no_example="only products on a CUDA device are others")
+    compile: bool = setting(False, no_example="it computes the same, sooner", resumable=True)
+    device: str | None = setting(None, no_example="not every machine has another", resumable=True)
+    parallel: Annotated[str, PARALLEL] = setting(
+        "ddp", no_example="the processes compute the same however they share it", resumable=True
+    )
 
     def __new__(cls, *_: Any, **settings: Any) -> Any:
         """Refuse settings by the names of other libraries.
@@ -139,16 +117,14 @@ class TrainConfig:
         Raises:
             ValueError: naming the setting, what it was and what would do.
         """
-        make_ints_builtin_in_place(self)
-        check_ranges(self, RANGES)
-        check_choice_fields(self)
+        check_settings(self)
         if OPTIMIZERS[self.optimizer].needs_whole_matrices:
             self.check_matrices_not_sharded()
         for name, schedule in SCHEDULES.items():
-            for setting in set(schedule.settings) - {*SCHEDULES[self.schedule].settings}:
-                if getattr(self, setting) is not None:
+            for own in set(schedule.settings) - {*SCHEDULES[self.schedule].settings}:
+                if getattr(self, own) is not None:
                     raise ValueError(
-                        f'{setting} belongs to schedule = "{name}", not to "{self.schedule}".'
+                        f'{own} belongs to schedule = "{name}", not to "{self.schedule}".'
                     )
 
     def check_matrices_not_sharded(self) -> None:
@@ -207,3 +183,7 @@ class TrainConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, for JSON; `TrainConfig(**settings)` reads them."""
         return asdict(self)
+
+
+RESUMABLE_SETTINGS = {name for name, about in settings_of(TrainConfig).items() if about.resumable}
+"""Settings that may differ when a run is resumed; all others must be those it was started with."""

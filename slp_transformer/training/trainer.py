@@ -49,7 +49,6 @@ from slp_transformer.training.devices import (
     describe_arithmetic,
     float32_matmul_precision,
     format_duration,
-    format_speed,
 )
 from slp_transformer.training.evaluation import (
     Loss,
@@ -60,7 +59,7 @@ from slp_transformer.training.evaluation import (
     summed_metrics,
     summed_token_loss,
 )
-from slp_transformer.training.metrics import format_val_metrics
+from slp_transformer.training.metrics import collect_numbers
 from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.rng_state import get_rng_state, preserve_rng_state, restore_rng_state
 from slp_transformer.training.run_folder import (
@@ -456,14 +455,11 @@ class Trainer:
 
     def log_eval(self, record: EvalRecord) -> None:
         """Log an evaluation, and the speed of the steps since the one before."""
-        parts = [f"step {record.step}/{self.config.steps}", f"train loss {record.train_loss:.4f}"]
-        parts += format_val_metrics(record.means())
-        parts.append(f"lr {self.learning_rate:.1e}".replace("e-0", "e-"))
+        parts = [f"step {record.step}/{self.config.steps}"]
+        parts += [number.text for number in collect_numbers(self, record).values()]
         if steps := record.step - self.since_step:  # none if it was resumed here
             left = (self.config.steps - record.step) * self.train_seconds / steps
-            speed = self.tokens_per_second
-            speed_text = format_speed(speed) + self.monitor.summary(speed)
-            parts += [speed_text, f"eta {format_duration(left)}"]
+            parts.append(f"eta {format_duration(left)}")
         self.log(" | ".join(parts))
 
 
@@ -520,7 +516,7 @@ def train(
         model,
         train_data,
         val_data,
-        TrainConfig(**(config.to_dict() if config else {}) | changes),
+        replace(config, **changes) if config and changes else config or TrainConfig(**changes),
         out_dir=out_dir,
         tokenizer=tokenizer,
         lora_base=lora_base,

@@ -32,6 +32,19 @@ def test_on_windows_a_rename_waits_for_who_has_the_file_open(tmp_path, monkeypat
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows locks otherwise")
+@pytest.mark.skipif(os.name == "nt", reason="Windows opens no folder, and leaves these")
+def test_what_a_killed_export_left_goes_and_one_that_is_going_on_stays(tmp_path):
+    left, mine = tmp_path / f".{'a' * 16}.exporting", tmp_path / f".{'b' * 16}.other"
+    for folder in (left, mine):
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"half")
+    with atomic_write.make_locked_folder(tmp_path) as first:
+        for path in (left, mine, first):
+            os.utime(path, (1, 1))
+        with atomic_write.make_locked_folder(tmp_path) as second:
+            assert not left.exists() and {*tmp_path.iterdir()} == {mine, first, second}
+
+
 def test_what_a_killed_process_was_writing_goes_at_the_next_write_beside_it(tmp_path, monkeypatch):
     """Not what others write at the moment, nor anything that is young, a link or a folder."""
     dies = (

@@ -17,7 +17,7 @@ OUTSIDE = """
 import json, sys
 from slp_transformer._internal.sampling_table import SAMPLING, SamplingOption
 SAMPLING.add("keep_every", SamplingOption(
-    "nowhere:keep_every", "e", int, None, lambda e: e > 1, "2 or more", "keep each e-th word"
+    "nowhere:keep_every", "keep each e-th word", (lambda e: e > 1, "2 or more"), example=3
 ))
 from slp_transformer.cli import main
 sys.stderr = sys.stdout
@@ -44,7 +44,7 @@ def test_an_entry_from_outside_is_a_flag_with_help_and_refusals():
 def test_the_documentation_has_the_table_that_an_entry_from_outside_joins(request):
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"<!-- choices (\S*sampling\S*) -->", page)
-    option = SamplingOption("nowhere:f", "e", int, None, lambda e: True, "any", "keep each e-th")
+    option = SamplingOption("nowhere:f", "keep each e-th", (lambda e: True, "any"), example=3)
     SAMPLING.add("keep_every", option)
     request.addfinalizer(lambda: SAMPLING.remove("keep_every"))
     rows = resolve_name(shown).to_markdown().splitlines()

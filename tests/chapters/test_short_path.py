@@ -108,7 +108,7 @@ def test_every_section_is_on_the_path_or_not_and_a_fold_begins_and_ends_with_cel
 def test_a_chapter_says_what_the_rule_counts(stem):
     cells = short_path.cells_of(read(stem))
     said = re.search(r"(\d+)\s+minutes\b", cells[0].source.rpartition("About")[2])
-    assert abs(int(said[1]) - short_path.minutes_of(cells)) <= 10
+    assert int(said[1]) == short_path.rounded(short_path.minutes_of(cells))
 
 
 @pytest.mark.parametrize("stem", sorted(ON_PATH))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import planted_2017  # noqa: F401  each plants its attempts
 import planted_book  # noqa: F401
+import planted_edges  # noqa: F401
 import planted_fingering  # noqa: F401
 import planted_interpret  # noqa: F401
 import planted_modern  # noqa: F401
@@ -38,6 +39,7 @@ from slp_transformer.check.diagnosing.diagnosis import (
     parse_mistake_table,
 )
 from slp_transformer.check.diagnosing.diagnosis import check as make_check
+from slp_transformer.check.diagnosing.edges import draw_edges
 from slp_transformer.check.diagnosing.timed_run import RaisedError
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
@@ -130,6 +132,28 @@ def test_check_is_offered_and_explained(name):
     assert f"`{one.signature_text}" in one.__doc__.replace("\n    ", " ")
     assert all(sentence.endswith(".") for sentence in one.mistakes.values())
     assert one.signature_text in repr(one)
+
+
+def test_every_check_tries_edges_but_where_its_inputs_have_none():
+    without = {name for name, one in CHECKS.items() if not one.edges}
+    no_tensors = {"perplexity_of_loss", "limits_of_temperature", "scaling_loss", "span"}
+    assert without <= {*no_tensors, "induction_score"}  # whose period is 2 or more
+
+
+def test_an_edge_keeps_what_all_cases_keep_and_has_an_answer_that_rounding_leaves():
+    given = ((3, 1, 4), (7, 5, 41), (9, 9, 2))  # k is at most how many numbers X has
+    cases = [{"X": torch.arange(-float(n), 0), "k": k, "far": far} for n, k, far in given]
+    edges = draw_edges(cases, ["X"], lambda X, k, far: X[:k] * far)
+    assert [(len(one["X"]), one["k"], one["far"]) for one in edges] == [
+        (1, 1, 1),
+        (0, 0, 1),
+        (7, 5, 41),
+        (7, 1, 41),
+        (7, 5, 1),
+        (7, 5, 1031),
+    ]
+    assert edges[2]["X"].min().item() == pytest.approx(-60)
+    assert not draw_edges(cases, [], lambda X, k, far: X[:k].floor() * far)
 
 
 def test_overflow_is_told_by_where_it_shows():
@@ -478,8 +502,8 @@ del CHECKS["line"]  # it is nobody's exercise
     [
         (lambda X, a, b: b * X + a, "a and b are swapped."),
         (lambda X, a, b: a * X + a, "a is used where b should be."),
-        (lambda X, a, b: a * X + b + 1, "b is one too large."),
-        (lambda X, a, b: (a - 1) * X + b, "a is one too small."),
+        (lambda X, a, b: a * X + b + 1, "This is the result for b + 1: something is off by one."),
+        (lambda X, a, b: (a - 1) * X + b, "This is the result for a − 1: something is off by one."),
         (lambda X, a, b: a * X, "b is not used: this is the result if it is 0."),
         (lambda X, a, b: b - a * X, "X is negated."),
         (lambda X, a, b: a * X.T + b, "Rows and columns are exchanged."),

@@ -508,12 +508,20 @@ def all_allowed_calls() -> list[str]:
     return [*", ".join(confinement.ALLOWED).split(", "), *own]
 
 
-def filtered(column: int, number: int, *arguments: int, machine: int | None = None) -> str:
-    """What the filter says to a call, as the kernel reads it."""
+def filtered(
+    column: int, number: int, *arguments: int, machine: int | None = None, tells: bool = False
+) -> str:
+    """What the filter says to a call, as the kernel reads it; with the second one if it tells."""
     real = confinement.MACHINES[("x86_64", "aarch64")[column]][1]
     words = {0: number, 4: real if machine is None else machine}
     words |= {16 + 8 * n: value & 0xFFFFFFFF for n, value in enumerate(arguments)}
-    rules, at, held = confinement._system_call_rules(column, real), 0, 0
+    first = said_by(confinement._system_call_rules(column, real, tells), words)
+    second = said_by(confinement._rules_after_telling(column), words) if tells else "yes"
+    return first if second == "yes" else second
+
+
+def said_by(rules: list, words: dict[int, int]) -> str:
+    at, held = 0, 0
     while True:
         rule = rules[at]
         at += 1
@@ -522,9 +530,8 @@ def filtered(column: int, number: int, *arguments: int, machine: int | None = No
         elif rule.code == 0x54:
             held &= rule.value
         elif rule.code == 0x06:
-            return {0x7FFF0000: "yes", 0x80000000: "kill", 0x50001: "EPERM", 0x50026: "ENOSYS"}[
-                rule.value
-            ]
+            ends = {0x7FFF0000: "yes", 0x80000000: "kill", 0x50001: "EPERM", 0x50026: "ENOSYS"}
+            return (ends | {0x7FC00000: "told"})[rule.value]
         else:
             holds = {0x15: held == rule.value, 0x35: held >= rule.value, 0x45: held & rule.value}
             at += rule.yes if holds[rule.code] else rule.no
@@ -536,6 +543,9 @@ def test_calls_that_are_known_are_allowed_and_all_others_refused(column):
     own = {int(call.split()[1 + column]) for call in all_allowed_calls()} - free
     for number in {*range(600)} - own:
         assert filtered(column, number) == ("yes" if number in free else "EPERM"), number
+        tells = {int(call.split()[1 + column]) for call in confinement.TELLING}
+        told = "EPERM" if number in tells else "yes" if number in free else "told"
+        assert filtered(column, number, tells=True) == told, number
     assert filtered(column, 0, machine=3) == "kill"  # of another machine, with other numbers
     assert filtered(column, 0x40000000) == "kill"
     clone, clone3, mmap, prlimit, prctl, fcntl = (
@@ -563,7 +573,8 @@ def test_numbers_of_calls_are_the_kernel_s(column):
     text = HEADERS[column].read_text("utf-8")
     known = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text))
     known |= {"newfstatat": known["fstatat"]} if column else {}
-    for call in all_allowed_calls():
+    named = ", ".join(confinement.REFUSED).split(", ")
+    for call in [*all_allowed_calls(), *named, *confinement.TELLING]:
         name, *numbers = call.split()
         assert known.get(name, "-1") == numbers[column], name
 
@@ -591,11 +602,20 @@ def test_a_student_s_process_ends_with_the_grader(tmp_path, how):
     assert not Path(f"/proc/{started[0]}").exists()
 
 
+REFUSED = """
+import ctypes, os
+class Here:
+    for call in (os.fork, lambda: os.kill(0, 0), lambda: os.mkdir("new")):
+        try: call()
+        except PermissionError: pass
+    ctypes.CDLL(None).syscall(599)
+"""
 ENDLESS = "def softmax(z, forever=any(iter(int, 1))): pass"
 TWO_RIGHT = """
 import os, torch
 class Here:
-    assert os.getcwd() == os.environ["HOME"]
+    assert os.getcwd() == os.environ["HOME"] and os.listdir(".") == []
+    torch.optim.AdamW(torch.nn.Linear(2, 2).parameters()).step()  # which imports half of PyTorch
 softmax = lambda z: torch.softmax(z, -1)
 def causal_mask(N):
     return torch.full((N, N), -torch.inf).triu(1)
@@ -605,7 +625,8 @@ def causal_mask(N):
 @on_linux
 @pytest.mark.parametrize("ends", [False, True], ids=["", "its server has ended"])
 def test_pytorch_is_loaded_once_for_a_class(tmp_path, monkeypatch, ends):
-    write(tmp_path, a=TWO_RIGHT, b=TWO_RIGHT, c=ENDLESS, d=TWO_RIGHT)
+    more = {} if ends else {"b": TWO_RIGHT, "c": ENDLESS, "d": TWO_RIGHT}
+    write(tmp_path, a=TWO_RIGHT, e=REFUSED + TWO_RIGHT, **more)
     monkeypatch.setattr(class_report, "DEFINE_S", 3)
     started, start = [], subprocess.Popen
     monkeypatch.setattr(
@@ -620,8 +641,11 @@ def test_pytorch_is_loaded_once_for_a_class(tmp_path, monkeypatch, ends):
 
     monkeypatch.setattr(class_report, "StudentServer", Server)
     rows = {one["file"]: one for one in report_on_class(tmp_path)["files"]}
-    assert len(started) == (5 if ends else 1)
-    assert "did not come back" in rows.pop("c.py")["error"], rows
+    assert len(started) == (3 if ends else 1)
+    names = [*({"mkdir", "mkdirat"} & {*(calls := rows["e.py"].pop("refused calls"))})]
+    assert sorted({*calls}) == sorted(["clone", "kill", *names, "number 599"])
+    assert not any("refused calls" in one for one in rows.values())
+    assert ends or "did not come back" in rows.pop("c.py")["error"], rows
     assert all(one["right"] == ["causal_mask", "softmax"] for one in rows.values()), rows
     assert all(process.poll() is not None for process in started)
 

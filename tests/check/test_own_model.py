@@ -14,8 +14,9 @@ from foreign import foreign
 from own_process import python
 
 from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.check import CHECKS
 from slp_transformer.check import __main__ as command
-from slp_transformer.check.own import own_model, own_writing
+from slp_transformer.check.own import follow, own_model, own_writing, wrong_part
 from slp_transformer.check.own.own_model import NEEDED, OwnModel, Parts
 from slp_transformer.check.own.progress_page import PART_FUNCTIONS, TEMPLATE
 from slp_transformer.check.student_file import read_functions
@@ -265,6 +266,70 @@ def test_the_drawing_of_attention_marks_every_visible_cell(mine):
     for i, shade in ((1, "█"), (2, "▓"), (3, "▒"), (5, "░"), (11, "·")):  # weights of 1/i
         assert lines[1 + i].split() == [str(i), words[i - 1], *3 * [2 * i * shade]]
     assert lines[-1].strip() == "· below 0.1, ░ from 0.1, ▒ from 0.25, ▓ from 0.5, █ from 0.75"
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Models that hardly learn, and write one text."""
+    monkeypatch.setattr(wrong_part, "TRAINING_STEPS", 2)
+    monkeypatch.setattr(wrong_part, "NUM_WRITTEN", 1)
+    wrong_part._learn_right.cache_clear()
+    yield
+    wrong_part._learn_right.cache_clear()
+
+
+@pytest.mark.parametrize("name", sorted(wrong_part.PLACES))
+def test_the_right_function_in_its_part_s_place_makes_no_difference(quick, name):
+    assert str(follow(name, CHECKS[name].solve)).endswith("or it lies elsewhere.")
+
+
+def test_what_a_wrong_function_does_stands_beside_the_right_one(quick):
+    def attention(Q, K, V, mask):
+        return torch.eye(len(K)).flip(0) @ V
+
+    shown = follow("attention", attention)
+    lines = str(shown).splitlines()
+    assert re.search(r"loss, nats a word +right \d\.\d{3}   yours \d\.\d{3}$", lines[1])
+    assert lines[3].split() == ["right", "yours"]
+    assert lines[5].split()[-1] == 16 * "·" + "██" and lines[13].split()[-1] == "██" + 16 * "·"
+    assert sum("of 1 texts" in line for line in lines) == 2
+    assert shown._repr_html_().startswith('<pre class="slp-effect">')
+
+
+def forgets_to_add(*given):
+    raise KeyError("beta")
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "words"),
+    [
+        ("lm_head", lambda H, E: H @ E, "Yours stops at step 1, in line"),
+        ("ffn", lambda x, *W: x * math.nan, "Yours goes no further. The loss is nan at step 1."),
+        ("layer_norm", forgets_to_add, "KeyError: 'beta'."),
+        ("lm_head", lambda H, E: (H @ E.T).detach(), "No gradient reaches"),
+        ("draw", lambda y, dart: 1 / 0, "Yours stops when it writes, in line"),
+        ("ffn", lambda x: x, "It is called as ffn(x, W_1, b_1, W_2, b_2), but yours takes (x)."),
+        ("rotary", forgets_to_add, "Chapter 5's model has no rotary: nothing can be seen there."),
+    ],
+)
+def test_where_a_wrong_function_cannot_train_it_is_said_at_which_step(quick, name, function, words):
+    assert words in str(follow(name, function))
+
+
+def test_a_wrong_function_without_end_is_ended(quick, monkeypatch):
+    monkeypatch.setattr(wrong_part, "TIMEOUT_S", 1)
+
+    def ffn(x, W_1, b_1, W_2, b_2):
+        while True:
+            pass
+
+    assert "Yours has not ended after 1 seconds: it was at step 1, line" in str(follow("ffn", ffn))
+
+
+def test_a_file_s_wrong_functions_are_followed_when_that_is_asked(quick, mine, capsys):
+    mine.write_text(NO_MASK, encoding="utf-8")
+    assert command.main([str(mine), "--follow"]) == 1
+    assert "with the right multi_head_attention and with yours" in capsys.readouterr().out
 
 
 def test_progress_names_mistakes_and_what_is_missing(tmp_path, capsys):

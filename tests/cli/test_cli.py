@@ -31,7 +31,7 @@ from slp_transformer.data import TextTokenizer, load_corpus
 from slp_transformer.sampling import SAMPLING
 from slp_transformer.tasks.base import LoadedRun
 from slp_transformer.tasks.generation_session import GeneratedText, continue_prompts
-from slp_transformer.tasks.saved_runs import load_tokenizer_of
+from slp_transformer.tasks.saved_runs import load_run, open_run
 from slp_transformer.tasks.text import TextSession
 from slp_transformer.training import callbacks, devices
 from slp_transformer.training.checkpoints import load_model
@@ -158,7 +158,7 @@ def test_words_and_bpe_without_a_prompt(at, capsys):
 
 def session_of(tokenizer, **options):
     """The session that `generate` begins with these options."""
-    run = LoadedRun(TabTask(), Path("g"), None, tokenizer, None)
+    run = LoadedRun(TabTask(), Path("g"), model=None, tokenizer=tokenizer)
     return TabTask().session(run, GenerateTabs(**options))
 
 
@@ -211,7 +211,7 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_time_signature_asked_for(at, 
     longer = generated("longer.txt", "--prompt-file", "my_riff.txt", "--seed", "2")
     notes = [[[e.notes for e in bar.events] for bar in tab.bars] for tab in (longer, read)]
     assert notes[0][: len(notes[1])] == notes[1] and len(notes[0]) > len(notes[1])
-    tokenizer = load_tokenizer_of(Path("g"))
+    tokenizer = load_run(open_run("g")).tokenizer
     session = session_of(tokenizer, tuning="drop-D", key="Em", time_signature="3/4")
     ids = begun(session, 3)  # unit, metre, key: the model chooses the first alone
     assert tokenizer.to_tokens(ids)[-2:] == ["METRE<3/4>", "KEY<Em>"]
@@ -287,12 +287,12 @@ def test_a_key_that_is_asked_for_allows_the_notes_of_its_scale_alone():
 def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
     make_tabs("tabs", "Jazz", "Blues", "")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
-    assert load_tokenizer_of(Path("g")).styles == ("Blues", "Jazz")
+    assert load_run(open_run("g")).tokenizer.styles == ("Blues", "Jazz")
     assert generated("piece.txt", "--style", "Jazz").style == "Jazz"
     riff = ["--prompt-file", "tabs/01.txt"]
     assert generated("longer.txt", *riff).style == "Blues"
     assert generated("longer.txt", *riff, "--style", "Jazz").style == "Jazz"
-    session = session_of(load_tokenizer_of(Path("g")), key="Em", style="Blues")
+    session = session_of(load_run(open_run("g")).tokenizer, key="Em", style="Blues")
     ids = begun(session, 4)  # unit, metre, key, style
     assert session.tokenizer.to_tokens(ids)[-2:] == ["KEY<Em>", "STYLE<Blues>"]
     for unknown in ("Rock", "jazz", "none", ""):
@@ -310,11 +310,11 @@ def test_a_run_keeps_its_split_and_its_styles_whatever_becomes_of_its_tabs(at, c
     assert result(capsys, "evaluate", "g") == before
     make_tabs("others", "Rock", "Funk")
     fine("train", "tabs", "others", "--out-dir", "h", "--init-from", "g", *SMALL[-9:])
-    assert load_tokenizer_of(Path("h")).styles == ("Blues", "Jazz")
+    assert load_run(open_run("h")).tokenizer.styles == ("Blues", "Jazz")
     shutil.rmtree("tabs")
     assert result(capsys, "evaluate", "g") == before
     fine("train", "--out-dir", "g", "--resume", "--steps", "6", "--quiet")
-    assert load_tokenizer_of(Path("g"), "last").styles == ("Blues", "Jazz")
+    assert load_run(open_run("g", "last")).tokenizer.styles == ("Blues", "Jazz")
 
 
 def test_a_model_without_tokens_for_styles_says_so():

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from slp_transformer.cli import main
-from slp_transformer.tasks.saved_runs import load_tokenizer_of
+from slp_transformer.tasks.saved_runs import load_run, open_run
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import checkpoint_folder, load_lora_base
 
@@ -56,7 +56,7 @@ def at(folder, tmp_path, monkeypatch):
 def compare(run, exported, capsys):
     """Ids, text and logits of a run and of what was exported."""
     theirs = AutoModelForCausalLM.from_pretrained(exported)
-    words, ours = AutoTokenizer.from_pretrained(exported), load_tokenizer_of(Path(run))
+    words, ours = AutoTokenizer.from_pretrained(exported), load_run(open_run(run)).tokenizer
     ids = ours.encode("The quick brown fox")
     begin = words("The quick brown fox").input_ids
     assert begin[len(begin) - len(ids) :] == ids and words.decode(ids) == ours.decode(ids)
@@ -105,7 +105,9 @@ def test_weights_beyond_a_type_are_named_and_nothing_is_written(monkeypatch, cap
     model = load_model("mine")
     with torch.no_grad():
         model.embedding.tokens.E[0, 0] = 1e6
-    monkeypatch.setattr("slp_transformer.training.checkpoints.load_model", lambda *_: model)
+    monkeypatch.setattr(
+        "slp_transformer.training.checkpoints.load_checkpoint_model", lambda _: model
+    )
     said = refused(capsys, "export", "mine", "exported", "--dtype", "float16")
     assert "embedding.tokens.E of mine has numbers beyond float16" in said
     assert not Path("exported").exists()
@@ -130,7 +132,7 @@ def test_a_place_where_nothing_can_be_made_is_named_as_it_was_given(monkeypatch,
     def refuse(parent):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(parent / ".random"))
 
-    monkeypatch.setattr("slp_transformer.modern.pretrained.make_random_folder", refuse)
+    monkeypatch.setattr("slp_transformer.modern.pretrained.make_locked_folder", refuse)
     said = refused(capsys, "export", "mine", "exported")
     assert said.endswith("exported could not be read or written: Permission denied.")
 
@@ -183,7 +185,7 @@ def test_adapters_go_to_peft_and_come_from_there(at, capsys):
         "adapter_model.safetensors",
     }
     theirs = AutoPeftModelForCausalLM.from_pretrained("adapter")
-    ids = torch.tensor([load_tokenizer_of(Path("tuned")).encode("The quick")])
+    ids = torch.tensor([load_run(open_run("tuned")).tokenizer.encode("The quick")])
     with torch.no_grad():
         expected = theirs.eval()(ids).logits
         torch.testing.assert_close(load_model("tuned")(ids), expected, rtol=0, atol=1e-4)

@@ -224,7 +224,7 @@ def test_configuration(toml, sentence, check, tmp_path):
     (["text", "--prompt-file", "latin.csv"], "latin.csv is not UTF-8: line 2 has the byte 0xE9"),
     (["text", "--output", "none/q.txt"], "There is no folder none to write q.txt to."),
     (["text", "--output", "text"], "text is a folder: name a file to write to."),
-    (["text", "--seed", str(2**63)], "--seed must be from 0 to 2**63 - 1"),
+    (["text", "--seed", str(2**63)], "--seed must be a whole number from 0 to 2**63 - 1"),
     (
         ["text", "--num-samples", "1000001"],
         "--num-samples must be from 1 to 1,000,000, not 1000001",

@@ -1,12 +1,14 @@
 """Streams that are closed or full, and names that would give the terminal commands."""
 
 import errno
+import mmap
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commands import SENTENCE, SMALL, fine, refused
@@ -14,6 +16,7 @@ from own_process import OWN
 from sampled import mostly_slow
 
 from slp_guitar.commands.song_options import TabOptions
+from slp_transformer import cli
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.cli import main
@@ -146,6 +149,23 @@ def test_too_little_memory_to_load_pytorch_is_told(monkeypatch, capsys):
     assert "not enough memory to load PyTorch" in refused(capsys, "tab", "a.tab")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_limit_under_which_pytorch_would_end_the_process_is_told(at, monkeypatch, capsys):
+    """Where a limit falls into its libraries' own start, they abort."""
+    asked = []
+
+    def refuse(descriptor, size, **options):
+        asked.append((size >= 500 << 20, options["prot"] == mmap.PROT_READ))  # which takes none
+        raise OSError(errno.ENOMEM, "no")
+
+    little = SimpleNamespace(mmap=refuse, PROT_READ=mmap.PROT_READ, MAP_PRIVATE=mmap.MAP_PRIVATE)
+    monkeypatch.setattr(cli, "mmap", little)
+    assert "not enough memory to load PyTorch" in refused(capsys, *TRAIN)
+    assert asked == [(True, True)] and not Path("run").exists()
+    monkeypatch.setattr(cli, "mmap", mmap)
+    cli._check_before_torch()
+
+
 @pytest.mark.usefixtures("at")
 def test_a_tab_that_needs_more_memory_is_not_told_of_models(monkeypatch, capsys):
     def fill(options):
@@ -228,4 +248,6 @@ def test_links_in_a_circle_are_one_sentence(capsys):
 @pytest.mark.parametrize("eps", ["inf", "nan", "-1", "1e30"])
 def test_an_epsilon_that_no_norm_can_have_is_refused(eps, capsys):
     said = refused(capsys, *TRAIN, "--eps", eps)
-    assert "eps is added to a square and must be 0 or more" in said and not Path("run").exists()
+    assert (
+        "eps must be 0 or more, and at most 1, as it is added" in said and not Path("run").exists()
+    )

@@ -272,7 +272,7 @@ def test_a_new_fingering_has_fingers_and_they_are_read_again(tmp_path, suffix):
         (["-o", "none/x.txt"], "There is no folder none"),
         (["-o", "x.doc"], "x.doc does not say what to write"),
         (["-o", "x.pdf"], "x.pdf is not written here: write a .musicxml, and print that"),
-        (["--tuning", "banjo"], 'There is no tuning "banjo"'),
+        (["--tuning", "theorbo"], 'There is no tuning "theorbo"'),
         (["--capo", "30"], "--capo must be from 0 to 12, not 30"),
         (["--max-fret", "0"], "--max-fret must be from 1 to 36, not 0"),
         (["--position", "20"], "--position must be from 1 to 15"),
@@ -338,7 +338,9 @@ def test_convert_keeps_all_and_lists_what_the_file_cannot_hold(tmp_path, capsys)
     write_tab(Tab("Piece", guitar, bars, "", 1), tmp_path / "a.gp5")
     fine("convert", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "b.musicxml"))
     said = capsys.readouterr().err
-    assert "does not hold" not in said and "--no-capo" in said
+    assert "does not hold" not in said and "--no-capo" in said and "--max-fret" not in said
+    fine("convert", str(tmp_path / "a.gp5"), "-o", str(tmp_path / "e.gp4"), "--max-fret", "22")
+    assert "--max-fret has no effect here: these notes have strings" in capsys.readouterr().err
     ((back,), _) = read_any_tab_file(tmp_path / "b.musicxml")
     assert (back.title, back.tuning, back.bars[0].num_plays) == ("Piece", guitar, 2)
     fine("convert", str(tmp_path / "b.musicxml"), "-o", str(tmp_path / "c.mid"))
@@ -374,7 +376,8 @@ def test_a_command_looks_for_cycles_seldom_and_then_as_before(song, tmp_path, mo
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
 @pytest.mark.parametrize("command", ["tab", "convert"])
 def test_a_pipe_is_written_to_and_not_waited_for(command, song, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(atomic_write, "_READER_SECONDS", 0.0)
+    no_time = atomic_write.WAITS["a pipe's reader"]._replace(seconds=0.0)
+    monkeypatch.setitem(atomic_write.WAITS, "a pipe's reader", no_time)
     pipe = tmp_path / "pipe.mid"
     os.mkfifo(pipe)
     words = [command, str(song), "-o", str(pipe)]

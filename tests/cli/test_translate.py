@@ -230,11 +230,11 @@ def test_a_line_without_an_end_is_refused(at, capsys, monkeypatch):
     assert main(["translate", "run"]) == 2  # after the first line was translated
     told = capsys.readouterr()
     assert told.out.count("\n") == 1 and sum(taken) <= 2 * MAX_LINE_BYTES
-    assert "Line 2 of standard input has more than 1,048,576 bytes" in told.err
+    assert "Standard input, line 2: it has more than 1,048,576 bytes" in told.err
     piped(monkeypatch, b" " * MAX_LINE_BYTES + b"\n" + b" " * (MAX_LINE_BYTES + 1) + b"\n")
     assert main(["translate", "run"]) == 2
     told = capsys.readouterr()
-    assert told.out == "\n" and "Line 2 of standard input" in told.err
+    assert told.out == "\n" and "Standard input, line 2" in told.err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")

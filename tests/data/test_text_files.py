@@ -1,6 +1,8 @@
 """Reading text: files, folders, standard input and names, and what is said about bad ones."""
 
+import gzip
 import io
+import json
 import os
 import subprocess
 import sys
@@ -8,19 +10,20 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from commands import SMALL, fine, weights
+from commands import SENTENCE, SMALL, fine, refused, result, weights
 
 from slp_guitar import make_practice_corpus, read_tab_folder, write_tab
 from slp_transformer.data import (
     iter_documents,
     list_corpora,
+    load_corpus,
     load_moby_dick,
     prepare_corpus,
     resolve_text_source,
 )
 from slp_transformer.data import text_files as reading_module
 from slp_transformer.data.pair_corpus import read_lines
-from slp_transformer.data.text_files import iter_file_text, save_stdin
+from slp_transformer.data.text_files import TEXT_FORMATS, iter_file_text, save_stdin
 
 
 def standard_input(monkeypatch, content: bytes) -> None:
@@ -33,7 +36,9 @@ def folder(tmp_path):
         "b.txt": "bee",
         "a/z.TXT": "zed",
         "a-1.txt": "dash",
-        "a/notes.md": "# no",
+        "a/notes.md": "# notes",
+        "a/paper.pdf": "%PDF",
+        "LICENSE": "no corpus",
         "empty.txt": "",
         ".hidden.txt": "no",
         ".git/x.txt": "no",
@@ -46,8 +51,73 @@ def folder(tmp_path):
 def test_a_folder_is_read_in_the_same_order_everywhere(folder):
     """Sorted by the folders' names, not by the paths' characters: "/" and "\\" sort differently."""
     found = [path.relative_to(folder).as_posix() for path in resolve_text_source(folder)]
-    assert found == ["a/z.TXT", "a-1.txt", "b.txt"]
-    assert list(iter_documents(str(folder))) == ["zed", "dash", "bee"]
+    assert found == ["a/notes.md", "a/z.TXT", "a-1.txt", "b.txt"]
+    assert list(iter_documents(str(folder))) == ["# notes", "zed", "dash", "bee"]
+
+
+RECORDS = [{"text": "Ça va\n", "n": 1}, {"text": ""}, {"n": 2, "text": "a \u2028 b"}]
+LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize("name", TEXT_FORMATS)
+@pytest.mark.parametrize("block", [1, 7, 1000])
+def test_each_kind_of_text_is_read_and_each_may_be_packed(
+    name, packed, block, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(reading_module, "BLOCK_BYTES", block)
+    content = (LINES if TEXT_FORMATS[name].has_records else "Ça va\n").encode()
+    path = tmp_path / f"a{name}{'.GZ' if packed else ''}"
+    path.write_bytes(gzip.compress(content) if packed else content)
+    texts = [record["text"] for record in RECORDS]
+    expected = texts if TEXT_FORMATS[name].has_records else ["Ça va\n"]
+    assert list(iter_documents(path)) == list(iter_documents(tmp_path)) == expected
+
+
+def test_json_lines_are_trained_as_the_strings_of_one_field(at, capsys):
+    Path("a.jsonl").write_text(f'{{"body": "{SENTENCE[:-1]}"}}\n' * 20, encoding="utf-8")
+    assert 'no string "text" among its fields (body)' in refused(
+        capsys, "train", "text", "a.jsonl", "--out-dir", "a", *SMALL
+    )
+    fine("train", "text", "a.jsonl", "--text-field", "body", "--out-dir", "a", *SMALL)
+    tokens = load_corpus("a/tokens")
+    assert tokens.tokenizer.decode(tokens.train[:20].tolist()) == SENTENCE[:20]
+    about = [result(capsys, "evaluate", "a", *more)["tokens"] for more in ([], ["a.jsonl"])]
+    assert about[1] > about[0]
+    Path("b.jsonl").write_text('{"body": "a"}\n["b"]\n', encoding="utf-8")
+    said = refused(capsys, "evaluate", "a", "b.jsonl")
+    assert "b.jsonl, line 2: an object is needed" in said
+
+
+def test_what_is_no_file_of_text_is_refused_by_name_and_in_a_folder_counted(
+    folder, capsys, caplog, monkeypatch
+):
+    monkeypatch.chdir(folder)
+    resolve_text_source(folder)
+    assert "2 files (LICENSE, paper.pdf)" in caplog.text and ".jsonl" in caplog.text
+    for n in range(4):
+        Path(f"more-{n}.csv").touch()
+    caplog.clear()
+    resolve_text_source(folder)
+    assert "6 files (LICENSE, paper.pdf, more-0.csv and 3 more)" in caplog.text
+    said = refused(capsys, "train", "text", "a/paper.pdf", "--out-dir", "new")
+    assert "paper.pdf is no file of text" in said and ".txt, .md, .jsonl" in said
+    assert list(iter_documents(Path("LICENSE"))) == ["no corpus"]  # named, it is meant
+
+
+def test_a_line_of_json_has_a_bound_and_so_has_what_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading_module, "MAX_JSON_BYTES", 100)
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "' + "a" * 200 + '"}', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"a.jsonl, line 1: it has more than 100 bytes"):
+        list(iter_documents(path))
+    monkeypatch.setattr(reading_module, "MAX_GZIP_BYTES", 1000)
+    (packed := tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"a\n" * 50_000))
+    with pytest.raises(ValueError, match=r"b.txt.gz unpacks to more than"):
+        list(iter_documents(packed))
+    packed.write_bytes(gzip.compress(b"a\n")[:-6])
+    with pytest.raises(ValueError, match=r"b.txt.gz is damaged: .* Get it anew"):
+        list(iter_documents(packed))
 
 
 def test_standard_input_is_one_document(monkeypatch):
@@ -155,7 +225,7 @@ def test_what_is_not_utf8_is_named_with_its_line(content, line, byte, block, tmp
         ("gone.txt", r"no file or folder .*gone.txt, nor .*tiny-shakespeare\."),
         ("moby-duck", "no file or folder moby-duck"),
         ("empty.txt", "empty.txt is empty"),
-        (".git", r"\.git has no text: there is no file ending in \.txt "),
+        (".git", r"\.git has no text: there is no file ending in \.txt, "),
     ],
 )
 def test_a_source_without_text_is_named(source, sentence, folder, monkeypatch):

@@ -524,6 +524,10 @@ def test_what_the_short_path_leaves_out_is_folded_until_somebody_wants_it(browse
         assert page.get_by_role("button", name="All ·", pressed=True).count() == 1
         assert page.locator(shown).count() == page.locator("details.slp-more").count() > 0
         page.get_by_role("button", name="Short path ·").click()
+        page.evaluate("localStorage.setItem('slp-draft', '2026-08')")  # it alone has SwiGLU
+        page.reload()
+        assert page.locator(shown).count() == 1 and page.locator("#eq-swiglu").is_visible()
+        page.evaluate("localStorage.removeItem('slp-draft')")
         page.goto(f"{url}#eight-steps-for-one-token")
         assert page.locator(shown).count() == 0
         page.evaluate("dispatchEvent(new Event('beforeprint'))")

@@ -1,11 +1,13 @@
 """The site's figures: numbered, captioned, drawn with letters to read, and true when touched."""
 
+import ast
 import json
 import re
 from pathlib import Path
 
 import diagrams
 import figures
+import jupytext
 import links
 import pytest
 import torch
@@ -94,6 +96,20 @@ def test_figures_are_numbered_in_order_and_have_captions(chapter):
     for figure in found:
         assert 8 < len(figure.caption) < 100 or first in ("10", "11", "13"), figure.caption
         assert len(figure.alt) > len(figure.caption) or figure.slug, figure.number
+
+
+FIGURE = re.compile(r"plotting\.(?!show_source)\w+\(|_figure\(")  # in a cell's last statement
+
+
+@every_chapter
+def test_a_cell_that_shows_a_figure_says_what_it_shows(chapter):
+    """Told before the site is built, which looks at what was drawn."""
+    for cell in jupytext.reads(read(chapter).script, fmt="py:percent").cells:
+        if cell.cell_type != "code" or not (body := ast.parse(cell.source).body):
+            continue
+        last = body[-1]
+        shows = isinstance(last, ast.Expr) and FIGURE.search(ast.unparse(last)) is not None
+        assert shows == bool(cell.metadata.get("alt", "").strip()), cell.source
 
 
 def test_a_caption_is_the_first_sentence_where_none_is_given():

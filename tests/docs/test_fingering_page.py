@@ -17,9 +17,9 @@ from guitar_pieces import random_piece
 from model_stage import ADDRESS, answering, assert_accessible, on_a_phone, without_scripts
 from own_process import printed
 
-from slp_guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
-from slp_guitar.ascii_reader import parse_ascii_tabs
-from slp_guitar.ascii_writer import format_tab
+from slp_guitar.ascii.guitars import OTHER_INSTRUMENT_TUNINGS
+from slp_guitar.ascii.reader import parse_ascii_tabs
+from slp_guitar.ascii.writer import format_tab
 from slp_guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
 from slp_guitar.fingering.playable_chords import FingeringOptions
 from slp_guitar.fingering.playable_pieces import piece_from_tab
@@ -142,7 +142,7 @@ def test_a_midi_file_is_read_as_the_package_reads_it(shared, tmp_path, unit):
     for content, theirs in zip(contents, found, strict=True):
         path = tmp_path / "piece.mid"
         path.write_bytes(content)
-        tabs, _ = read_midi_tabs(path, channels=range(1, 17), steps_per_quarter=unit or None)
+        tabs, _ = read_midi_tabs(path, channels=range(1, 17), quantize=unit or None)
         both = [in_quarters(tab) for tab in tabs]
         own = theirs["unit"]
         bars = [(Fraction(bar["steps"], own), bar["tempo"]) for bar in theirs["bars"]]

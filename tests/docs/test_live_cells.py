@@ -95,6 +95,17 @@ def test_the_reader_s_own_exercises_run_where_they_are_called(live):
     assert ask(live, 6, **mine)[0][1:] == (["given"], "between", {}, None)
 
 
+@pytest.mark.parametrize("options", ["", ", one_row=True"])
+def test_a_wrong_function_is_followed_after_its_verdict(live, options):
+    text = f"def own(x):\n    return x\n\n\ncheck.softmax(own{options})"
+    asked = {"chapter": "01_one", "cell": 3, "texts": {"3": text}, "follows": True}
+    list(live.answer("run", asked))
+    source = live.kernels.asked[-1][2]
+    assert source == text.replace("check.", "display(check.") + (
+        ')\nfrom slp_transformer.check.own import follow\nfollow("softmax", own)'
+    )
+
+
 def test_a_failure_is_told_with_the_number_of_its_cell(live):
     live.kernels.events = [{"kind": "end", "state": "failed above", "at": 1}]
     texts = {"cell_3": "def one(x): 1 / 0", "cell_4": "def two(x): return one(x)"}

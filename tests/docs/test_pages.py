@@ -6,6 +6,7 @@ from functools import reduce
 from pathlib import Path
 from types import SimpleNamespace
 
+import chapter_source
 import pages
 import pytest
 from test_chapters import CHAPTERS, cells, every_chapter
@@ -155,3 +156,21 @@ def test_recorded_runs_have_a_page_each_and_their_names_lead_there(tmp_path, mon
     assert linked.count("<a ") == 1
     assert linked.startswith('<a href="../../measurements/speed/"><code>')
     assert "<a " not in pages.with_measurements(body, SimpleNamespace(url="measurements/speed/"))
+
+
+def test_a_fold_whose_equations_one_draft_alone_has_is_marked_as_that_drafts():
+    book = chapter_source.Equations(
+        '[drafts]\nold = "O"\nnew = "N"\n[chapters]\nold = { number = "8" }\n'
+        'new = { number = "7" }\n'
+        '[equations]\nboth = { old = "8.2", new = "7.2" }\nown = { new = "7.3" }\n'
+        'far = { new = "13.4" }\n'
+    )
+
+    def marked(*slugs):
+        labels = "".join(f'<span class="eq" id="eq-{slug}">' for slug in slugs)
+        fold = f'<details class="slp-more"><p>{labels}</p></details><!-- /more -->'
+        return pages.with_drafts(fold, book).partition(">")[0]
+
+    assert marked("own") == '<details class="slp-more" data-draft="new"'
+    others = marked(), marked("both"), marked("own", "both"), marked("far")
+    assert set(others) == {'<details class="slp-more"'}

@@ -521,7 +521,7 @@ TASKS = {
     "softmax": ("chapters/01_attention/#the-simplest-attention",),
     "softmx": ("chapters/01_attention/#the-simplest-attention",),
     "how to hide the future": ("chapters/03_one_matrix/#the-mask",),
-    "vanishing gradient": ("chapters/02_block/#the-residual-stream",),
+    "vanishing gradient": ("chapters/02_block/#why-blocks-add",),
     "download notebook": ("#run-it",),
     "grouped query attention": ("chapters/14_todays_block/#keys-and-values-that-heads-share",),
     "language model head": ("chapters/05_language_model/#the-head",),
@@ -538,6 +538,20 @@ TASKS = {
 def test_the_search_knows_what_people_want_to_do(words, search):
     found = search(words)
     assert found[0][0].startswith(TASKS[words]), found[:3]
+
+
+QUESTIONS = re.findall(
+    r'^\| (.+?) \| <a href="\.\./(.+?)">',
+    (ROOT / "docs" / "questions.md").read_text(encoding="utf-8"),
+    flags=re.MULTILINE,
+)
+
+
+def test_the_search_answers_the_questions_of_the_world(search):
+    assert len(QUESTIONS) == 30
+    found = {words: [group[0] for group in search(words)[:3]] for words, _ in QUESTIONS}
+    lost = {words: found[words] for words, place in QUESTIONS if place not in found[words]}
+    assert len(lost) <= 3, lost
 
 
 def test_synonyms_belong_to_sections(site):

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from slp_guitar import bounds
-from slp_guitar.ascii_reader import parse_ascii_tabs, read_tab_file, read_tab_folder
-from slp_guitar.ascii_repair import realign_bar_rows
+from slp_guitar.ascii.reader import parse_ascii_tabs, read_tab_file, read_tab_folder
+from slp_guitar.ascii.repair import realign_bar_rows
 from slp_guitar.formats.safe_read import decode_text
 from slp_guitar.fretboard import DOUBLE_DROP_D, DROP_D, HALF_STEP_DOWN, STANDARD, Note
 from slp_guitar.tab import Technique
@@ -448,14 +448,14 @@ def test_a_file_too_large_or_empty_is_refused_and_left_out_of_a_folder(tmp_path,
 
 
 def test_a_file_of_too_many_notes_is_refused_before_they_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("slp_guitar.ascii_reader.MAX_NOTES", 2)
+    monkeypatch.setattr("slp_guitar.ascii.reader.MAX_NOTES", 2)
     rows = ["e|-12-|", "B|----|", "G|-x--|", "D|----|", "A|----|", "E|----|"]
     (tmp_path / "a.txt").write_text("\n".join(rows), encoding="utf-8")
     assert len(read_tab_file(tmp_path / "a.txt")[0]) == 1
     (tmp_path / "b.txt").write_text("\n".join([*rows[:5], "E|-0--|"]), encoding="utf-8")
     with pytest.raises(ValueError, match=r"b\.txt has more than 2 notes"):
         read_tab_file(tmp_path / "b.txt")
-    monkeypatch.setattr("slp_guitar.ascii_reader.MAX_TEXT_LINES", 6)
+    monkeypatch.setattr("slp_guitar.ascii.reader.MAX_TEXT_LINES", 6)
     assert len(read_tab_file(tmp_path / "a.txt")[0]) == 1
     (tmp_path / "a.txt").write_text("\r".join([*rows, ""]), encoding="utf-8")
     assert len(read_tab_file(tmp_path / "a.txt")[0]) == 1

@@ -7,8 +7,8 @@ import pytest
 from guitar_pieces import event, random_piece
 from sampled import mostly_slow
 
-from slp_guitar.ascii_reader import parse_ascii_tabs, read_tab_file
-from slp_guitar.ascii_writer import compute_columns_per_step, format_tab
+from slp_guitar.ascii.reader import parse_ascii_tabs, read_tab_file
+from slp_guitar.ascii.writer import compute_columns_per_step, format_tab
 from slp_guitar.formats.registry import write_tab
 from slp_guitar.fretboard import HALF_STEP_DOWN, OPEN_D, STANDARD, Note, Tuning
 from slp_guitar.playing_signs import PLAYING_SIGNS
@@ -71,10 +71,10 @@ def random_bar(rng, highest):
     return Bar(steps, tuple(events))
 
 
-@pytest.mark.parametrize("highest", mostly_slow([9, 19, 24], 19))
+@pytest.mark.parametrize("highest", mostly_slow([9, 17, 18, 19, 21, 23, 24], 19))
 def test_the_reader_finds_the_same_notes_however_unlikely(highest):
     rng = random.Random(highest)
-    for _ in range(100):
+    for _ in range(40):
         tab = Tab("Far apart", bars=tuple(random_bar(rng, highest) for _ in range(5)))
         (read,), problems = parse_ascii_tabs(format_tab(tab))
         assert [e.notes for e in read.iter_events()] == [e.notes for e in tab.iter_events()]
@@ -232,11 +232,11 @@ def as_ascii_holds_it(tab, rng):
     return replace(tab, bars=tuple(bars))
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(12), 0, 1, 2))
+@pytest.mark.parametrize("seed", mostly_slow(range(31), 0, 1, 2))
 def test_whatever_is_written_is_read_back_as_it_was(tmp_path, seed):
     """In every tuning, unit and width, and nothing in the text is left over."""
     rng = random.Random(seed)
-    for _ in range(40):
+    for _ in range(15):
         tab = as_ascii_holds_it(random_piece(rng, rng.choice([4, 5, 6, 6, 7, 8])), rng)
         width, beat = rng.choice([24, 40, 80, 120]), rng.choice([None, None, 4])
         text = format_tab(tab, width, number_beats_every=beat, with_time_lines=True)

@@ -5,7 +5,7 @@ import json
 import pytest
 from commands import fine, refused
 
-from slp_guitar.ascii_reader import read_tab_file
+from slp_guitar.ascii.reader import read_tab_file
 from slp_guitar.fingering.costs import MAX_WEIGHT, UNIT, load_weights
 from slp_guitar.fingering.passages import passage_from_grips
 from slp_guitar.formats.registry import write_tab
@@ -40,6 +40,7 @@ def places(path):
     return [event.notes for event in tab.iter_events()]
 
 
+@pytest.mark.slow
 def test_a_hand_learns_where_people_play(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_tabs(tmp_path / "mine")

@@ -93,7 +93,7 @@ def test_notes_as_people_play_them_are_moved_and_told(tmp_path):
         "file's, and are not looked for in what was played without a click"
     )
     assert problems[0].message == message
-    (coarse,), _ = read_midi_tabs(tmp_path / "played.mid", steps_per_quarter=2)
+    (coarse,), _ = read_midi_tabs(tmp_path / "played.mid", quantize=2)
     assert [onset for onset, _, _ in sounding(coarse)] == [0, 2, 4, 5]
 
 

@@ -41,7 +41,7 @@ DIGEST = "db8f9961aa883c850682f66aad86030cadcd3580723c5c12bf9f8d9302c11fb5"
 
 @pytest.fixture(scope="module", params=SEEDS)
 def studies(request):
-    return make_practice_studies(request.param, 300)
+    return make_practice_studies(request.param, 130)
 
 
 def heard(study, note):

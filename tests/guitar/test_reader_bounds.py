@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from slp_guitar.ascii_frets import find_cheapest_reading
-from slp_guitar.ascii_reader import parse_ascii_tabs
-from slp_guitar.ascii_repair import realign_bar_rows
-from slp_guitar.ascii_tab import split_group_into_systems
+from slp_guitar.ascii.frets import find_cheapest_reading
+from slp_guitar.ascii.reader import parse_ascii_tabs
+from slp_guitar.ascii.repair import realign_bar_rows
+from slp_guitar.ascii.systems import split_group_into_systems
 from slp_guitar.tab_header import parse_capo
 
 

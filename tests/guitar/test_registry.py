@@ -40,6 +40,12 @@ def outsider():
     FORMATS.remove("ABC")
 
 
+def test_a_format_says_what_it_cannot_hold():
+    """Without a word it would claim to lose nothing, and one that is only written be believed."""
+    with pytest.raises(TypeError, match="cannot_hold"):
+        TabFormat((".abc",), writer=lambda *tabs: "X:1\n")
+
+
 def test_every_format_does_something_and_is_found_by_each_suffix():
     suffixes = [suffix for each in FORMATS.values() for suffix in each.suffixes]
     assert len(set(suffixes)) == len(suffixes)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.ascii.reader import parse_ascii_tabs
 from slp_guitar.fretboard import (
     DOUBLE_DROP_D,
     DROP_D,

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from slp_guitar import text_time
-from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.ascii.reader import parse_ascii_tabs
 from slp_guitar.formats.registry import read_any_tab_file
 from slp_guitar.tab_header import parse_tempo, parse_time_signature
 from slp_guitar.text_time import infer_timing

@@ -393,7 +393,26 @@ def test_what_may_be_skipped_changes_neither_sound_nor_page_in_alphatab(tmp_path
             for member, content in members.items():
                 own = ElementTree.tostring(root) if member == score else content
                 archive.writestr(member, own)
-    assert sound_and_look_alike(tmp_path / "a.gp", *others) == [True] * 20
+    # What other versions of the program write, put in.
+    root = ElementTree.fromstring(members[score])
+    wires = "<Port>1</Port><PrimaryChannel>0</PrimaryChannel><SecondaryChannel>1</SecondaryChannel>"
+    sound = f'<GeneralMidi table="Instrument"><Program>25</Program>{wires}</GeneralMidi>'
+    for place, more in (
+        ("Tracks/Track", "<PalmMute>0.3</PalmMute>"),
+        (
+            "Tracks/Track",
+            f'<GeneralMidi table="Instrument"><Program>25</Program>{wires}</GeneralMidi>',
+        ),
+        ("Beats/Beat", "<Bank>D-Steel</Bank>"),
+    ):
+        root.find(place).append(ElementTree.fromstring(more))
+    others.append(tmp_path / "more.gp")
+    with zipfile.ZipFile(others[-1], "w") as archive:
+        for member, content in members.items():
+            own = ElementTree.tostring(root) if member == score else content
+            archive.writestr(member, own)
+    assert said(others[-1]) == said(tmp_path / "a.gp")
+    assert sound_and_look_alike(tmp_path / "a.gp", *others) == [True] * 21
 
 
 @pytest.mark.parametrize("suffix", [".gp5", ".musicxml", ".mid", ".atex", ".txt"])

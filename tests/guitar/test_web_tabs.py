@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slp_guitar.ascii_reader import parse_ascii_tabs
+from slp_guitar.ascii.reader import parse_ascii_tabs
 from slp_guitar.fretboard import STANDARD
 from slp_guitar.playing_order import expand_repeats
 from slp_guitar.tab_header import parse_tuning

@@ -114,13 +114,13 @@ def test_the_text_of_a_long_prompt_is_one_request(monkeypatch):
 
 def test_its_process_ends_with_it_and_starts_again_when_it_was_killed():
     ours = BoundedTokenizer(content())
-    first = ours.process
+    first = ours.process.popen
     first.kill()
     first.wait()
     with pytest.raises(ValueError, match="it takes more than"):
         ours.encode("a", False)
     assert ours.encode("a", False) == [97]
-    second = ours.process
+    second = ours.process.popen
     del ours
     assert second.wait(timeout=20) != 0
 
@@ -129,8 +129,8 @@ def test_a_token_whose_text_took_too_much_is_not_decoded_once_more():
     ours = PretrainedTokenizer(BoundedTokenizer(content()))
     stream = ours.stream_decoder()
     assert stream.decode_next(97) == "a"
-    ours.library.process.kill()
-    ours.library.process.wait()
+    ours.library.process.popen.kill()
+    ours.library.process.popen.wait()
     with pytest.raises(ValueError, match="The tokenizer cannot decode these tokens: it takes more"):
         stream.decode_next(98)
     assert ours.library.process is None
@@ -145,7 +145,7 @@ from slp_transformer.modern import bounded_tokenizer
 bounded_tokenizer.MAX_TOKENIZER_SECONDS = 60.0
 bounded_tokenizer.MAX_TOKENIZER_BYTES = 8 << 30
 tokenizer = bounded_tokenizer.BoundedTokenizer({content!r})
-print("ready", tokenizer.process.pid, flush=True)
+print("ready", tokenizer.process.popen.pid, flush=True)
 with SignalHandler(defer=False):
     tokenizer.encode("hello world", False)
 """

@@ -1,6 +1,9 @@
 """Chat templates: the text that transformers makes of them, and bounds on what one may do."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
 import time
 
@@ -8,6 +11,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from slp_transformer._internal import bounded_process
 from slp_transformer.modern import chat_template
 from slp_transformer.modern.chat_template import ChatTemplate
 
@@ -107,6 +111,22 @@ def test_what_a_template_may_not_do_is_refused(source, reason):
 def test_memory_is_bounded(source):
     with pytest.raises(ValueError, match="cannot be used: .*memory"):
         ChatTemplate(source).render(CHATS)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGSTOP is not known there")
+def test_a_process_that_takes_no_time_of_a_processor_is_ended_by_the_clock(monkeypatch):
+    wait = bounded_process.WAITS["strangers' programs"]._replace(seconds=-2.8)
+    monkeypatch.setitem(bounded_process.WAITS, "strangers' programs", wait)
+    start = subprocess.Popen
+
+    def stopped(*given, **named):
+        process = start(*given, **named)
+        os.kill(process.pid, signal.SIGSTOP)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", stopped)
+    with pytest.raises(ValueError, match="takes more than 3 seconds"):
+        ChatTemplate("a").render(CHATS)
 
 
 @pytest.mark.slow

@@ -122,7 +122,7 @@ def test_a_share_of_the_columns_is_rotated_and_the_others_stay():
     assert lm.stack.blocks[0].attention.rotary.key_dim == 2
     with pytest.raises(ValueError, match="rotary_share must be even: not 1"):
         model(rotary_share=0.25)
-    with pytest.raises(ValueError, match="rotary_share is above 0"):
+    with pytest.raises(ValueError, match="rotary_share must be a share above 0"):
         model(rotary_share=0.0)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from comparing import B, N
-from foreign import CAUSAL, MODELS, WINDOW, V, foreign, load_again, logits
+from foreign import CAUSAL, FAMILIES, MODELS, WINDOW, V, foreign, load_again, logits
 from own_process import printed
 from safetensors.torch import load_file, save_file
 from sampled import mostly_slow
@@ -16,6 +16,7 @@ from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
 from slp_transformer.cli.info import collect_published_info
 from slp_transformer.generation import score_continuations
 from slp_transformer.modern import ModernConfig, ModernLM, from_pretrained, save_pretrained
+from slp_transformer.modern.families import HF_FAMILIES
 from slp_transformer.modern.families.family import with_default_sizes
 
 IDS = torch.randint(V, (B, N), generator=torch.Generator().manual_seed(1))
@@ -33,6 +34,10 @@ def pair(request, tmp_path_factory):
 def say(model, ids=IDS, **how):
     with torch.no_grad():
         return model(ids, **how)
+
+
+def test_every_family_is_compared_with_theirs():
+    assert HF_FAMILIES.keys() == FAMILIES.keys()
 
 
 def test_logits_are_theirs(pair):

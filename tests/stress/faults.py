@@ -8,7 +8,7 @@
   flush of a folder; files that were not flushed are empty, zeros, or cut in half. Then the run is
   resumed, or begun where nothing was saved; a checkpoint whose save had returned has to be there.
 - flips: one bit of a checkpoint or of the corpus; `info --verify` says so.
-- readers: `load_model`, `load_tokenizer` and the state, beside a run that saves every step.
+- readers: `load_model`, `open_checkpoint` and `load_run`, beside a run that saves every step.
 
 The first two need a C compiler, for `fault_shim.c`. A trial is kept as `interruptions.py` says.
 """
@@ -29,12 +29,12 @@ from tempfile import mkdtemp
 import interruptions
 from interruptions import TRAIN, Whole, begin, check, end, resume, run
 
+from slp_transformer.tasks.saved_runs import load_run, open_run
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import (
     checkpoint_folder,
     find_checkpoints,
-    load_run_state,
-    load_tokenizer,
+    open_checkpoint,
     step_of_checkpoint,
     verify_checkpoint_checksums,
 )
@@ -225,8 +225,11 @@ def read_beside(draw: random.Random, whole: Whole) -> None:
         while not find_checkpoints("run") or step_of_checkpoint(find_checkpoints("run")[-1]) < 3:
             time.sleep(0.01)
         for _ in range(10):
-            read = draw.choice([load_model, load_tokenizer, load_run_state])
-            read("run", draw.choice(["last", "best"]))
+            which = draw.choice(["last", "best"])
+            draw.choice([load_model, open_checkpoint])("run", which)
+            opened = open_run("run", which)
+            time.sleep(draw.choice([0, 0.2]))  # the writer deletes what was opened meanwhile
+            load_run(opened, "cpu")
     finally:
         with suppress(ProcessLookupError):
             os.kill(child, 9)

@@ -33,7 +33,7 @@ from slp_transformer.training.run_folder import (
     EvalRecord,
     TrainerState,
     checkpoint_folder,
-    load_tokenizer,
+    open_checkpoint,
 )
 from slp_transformer.training.train_config import TrainConfig
 
@@ -98,7 +98,7 @@ def test_weights_are_safetensors_with_e_once_and_the_rest_is_json(tmp_path):
     assert torch.equal(torch.get_rng_state(), random)
     assert same(loaded, model) and loaded.config == config and not loaded.training
     assert loaded.source_embedding.tokens.E is loaded.target_embedding.tokens.E
-    assert load_tokenizer(tmp_path) == {"words": ["Töne"]}
+    assert open_checkpoint(tmp_path, "best").tokenizer == {"words": ["Töne"]}
 
 
 def test_last_and_best_are_kept_and_others_forgotten(tmp_path):

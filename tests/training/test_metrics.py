@@ -1,6 +1,7 @@
 """Metrics: by hand, shown wherever an evaluation is, and none of them by a second forward pass."""
 
 import json
+import math
 import shutil
 import weakref
 from collections.abc import Iterator
@@ -13,11 +14,18 @@ from tiny_training import STREAM, encoder_decoder, language_model, pairs, run, w
 
 from slp_transformer.data.batches import Batch
 from slp_transformer.loss import IGNORE_INDEX
-from slp_transformer.tasks.evaluation import format_metric_rows
+from slp_transformer.tasks.evaluation import format_rows
 from slp_transformer.training import Callback, Trainer, train
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.evaluation import mean_loss, mean_metrics, summed_token_loss
-from slp_transformer.training.metrics import METRICS, Metric, count_correct, summed_loss
+from slp_transformer.training.metrics import (
+    METRICS,
+    STEP_NUMBERS,
+    Metric,
+    StepNumber,
+    count_correct,
+    summed_loss,
+)
 from slp_transformer.training.run_folder import checkpoint_folder, load_trainer_state
 from slp_transformer.training.train_config import TrainConfig
 
@@ -123,8 +131,37 @@ def test_a_metric_from_outside_is_shown_wherever_the_loss_is(dummy, tmp_path, ca
     assert [row["val_threes"] for row in rows] == [r.val_metrics[dummy] for r in records]
     assert rows[-1]["full_val_threes"] == last.full_val_metrics[dummy]
     means = mean_metrics(load_model(tmp_path, "last"), STREAM, 5)
-    assert format_metric_rows(means | {"perplexity": 1.0})[dummy] == f"{means[dummy]:.3f}"
+    assert format_rows(means | {"perplexity": 1.0})[dummy] == f"{means[dummy]:.3f}"
     assert "| `threes` | how often it is a 3 |" in choice_tables.fill(PAGE.read_text("utf-8"))
+
+
+def test_each_number_of_a_step_is_in_log_file_and_curves(tmp_path, capsys):
+    """Also one from outside: a row of the table is all that there is to write."""
+    board = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    halves = StepNumber("half", lambda trainer: trainer.state.step / 2, "half {:.1f}".format, "½")
+    STEP_NUMBERS.add("halves", halves)
+    try:
+        how = {"steps": 4, "eval_interval": 2, "batch_size": 2, "max_eval_samples": 3}
+        train(with_dropout(), STREAM, STREAM, **how, out_dir=tmp_path, tensorboard=True)
+        page = choice_tables.fill(PAGE.read_text("utf-8"))
+    finally:
+        STEP_NUMBERS.remove("halves")
+    line = capsys.readouterr().err.splitlines()[-1]
+    row = json.loads((tmp_path / "metrics.json").read_text("utf-8"))["evaluations"][-1]
+    curves = board.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert "| half 2.0 |" in line and row["halves"] == 2.0 and "| `halves` | half |" in page
+    assert [each.value for each in curves.Scalars("½")] == [1.0, 2.0]
+    names = {"train_loss", "learning_rate", "tokens_per_second", "halves", "val_accuracy"}
+    assert names <= row.keys() and f"train loss {row['train_loss']:.4f}" in line
+    drawn = {"loss/train", "loss/val", "accuracy/val", "accuracy/full val", "learning rate"}
+    assert drawn <= set(curves.Tags()["scalars"])
+
+
+def test_what_a_task_measures_itself_is_a_row_of_its_report():
+    values = {"loss": 2.0, "perplexity": math.e**2, "tokens": 1234, "rests": 0.25, "notes": []}
+    rows = format_rows(values | {"bits": {"model": 1.5}, "well_formed": None})
+    expected = {"loss": "2.0000 nats per token", "perplexity": "7.389", "tokens": "1,234"}
+    assert rows == expected | {"rests": "0.2500", "bits, model": "1.5000", "well formed": "none"}
 
 
 def test_a_loss_of_one_s_own_is_measured_alone_or_with_what_is_given():

@@ -277,6 +277,7 @@ def test_a_reader_begins_anew_when_its_checkpoint_was_deleted_meanwhile(run, mon
 
     assert read("a") == f"step-{step_of_checkpoint(run) + 6:08d}" and len(moves) == 3
     moves.clear()
-    monkeypatch.setattr(run_folder, "MAX_READ_SECONDS", 0.0)
+    name = "a checkpoint that stays"
+    monkeypatch.setitem(run_folder.WAITS, name, run_folder.WAITS[name]._replace(seconds=0.0))
     with pytest.raises(ValueError, match="a could not be read in 0 seconds, because a process"):
         read("a")

@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -222,6 +224,39 @@ def test_a_signal_ends_a_process_that_waits_for_one_that_has_died(second_of_two)
     assert "Process 1 of 2 waits for the others, for 10 minutes" in process.stderr.readline()
     process.send_signal(signal.SIGTERM)
     assert "StoppedBySignal" in process.communicate(timeout=30)[1]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("killed", [0, 1])
+def test_the_meeting_of_three_ends_when_one_that_came_is_killed(killed, free_port):
+    alone = ALONE.replace("NOTICE_AFTER_S = 0.1", "NOTICE_AFTER_S = distributed.DEAD_AFTER_S = 2")
+    processes = []
+    for rank in (0, 1):
+        team = {"RANK": f"{rank}", "WORLD_SIZE": "3", "LOCAL_RANK": f"{rank}"}
+        team |= {"MASTER_ADDR": "localhost", "MASTER_PORT": f"{free_port}"}
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-c", alone],
+                env=os.environ | OWN | team,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    for rank, process in enumerate(processes):
+        assert f"Process {rank} of 3 waits for the others" in process.stderr.readline()
+    processes[killed].kill()
+    begun = time.monotonic()
+    said = processes[1 - killed].communicate(timeout=60)[1]
+    assert "could not connect to the others" in said and time.monotonic() - begun < 30
+    assert killed == 0 or "process 1 has ended before all were there" in said
+    processes[killed].communicate()
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return one.getsockname()[1]
 
 
 @pytest.mark.parametrize("missing", ["RANK", "MASTER_ADDR", "MASTER_PORT"])

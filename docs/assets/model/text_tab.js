@@ -55,12 +55,6 @@ const median = (numbers) => {
     middle = inOrder.length >> 1;
   return inOrder.length % 2 ? inOrder[middle] : (inOrder[middle - 1] + inOrder[middle]) / 2;
 };
-/** What there is most of; of several the first. @type {(numbers: number[]) => number} */
-function commonest(numbers) {
-  const counts = new Map();
-  for (const one of numbers) counts.set(one, (counts.get(one) ?? 0) + 1);
-  return [...counts].reduce((best, one) => (one[1] > best[1] ? one : best))[0];
-}
 
 // --- Rows and bars -----------------------------------------------------------------------------
 
@@ -196,24 +190,11 @@ function barsOf(systems) {
 
 // --- Time --------------------------------------------------------------------------------------
 
-/** The likeliest meter by how many of the commonest gap fill a bar.
-   @type {(bars: Bar[]) => Signature} */
-function guessMeter(bars) {
-  const gaps = bars.flatMap(({ moments }) =>
-    moments.slice(1).map(({ step }, k) => step - moments[k].step),
-  );
-  if (!gaps.length) return [4, 4];
-  const gap = commonest(gaps);
-  let odd = commonest(bars.map(({ steps }) => rounded(steps / gap))) || 1;
-  while (odd % 2 === 0) odd /= 2;
-  return TEXT_TIME.meterOfGridSteps[odd] ?? [4, 4];
-}
-
-/** The meter that bars with notes fit best: what their gaps suggest, or a usual one.
+/** The usual meter that bars with notes fit best.
    @type {(bars: Bar[]) => Signature} */
 function chooseMeter(bars) {
   const some = bars.slice(0, TEXT_TIME.maxBarsToTry);
-  const costs = [guessMeter(bars), ...TEXT_TIME.usualMeters].map((meter) => ({
+  const costs = TEXT_TIME.usualMeters.map((meter) => ({
     meter,
     cost: sum(some.map((bar) => fitBar(bar, meter, 0).cost)),
   }));

@@ -254,7 +254,8 @@
       else this.ask("stop");
     }
 
-    async run() {
+    /* Run the cell; if it follows a wrong function, this takes its part's place in a model, too. */
+    async run(follows = false) {
       if (this.isRunning) return false;
       this.isRunning = true;
       this.isShown = false; // what this run puts out
@@ -266,7 +267,7 @@
       this.leave = new AbortController();
       let end = { state: "dead", text: "The server has stopped: start it again." };
       try {
-        const answer = await this.ask("run", { texts }, this.leave.signal);
+        const answer = await this.ask("run", { texts, follows }, this.leave.signal);
         if (!answer.ok) end = { state: "dead", text: await answer.text() };
         else for await (const event of eventsOf(answer)) end = this.take(event) ?? end;
       } catch {
@@ -316,12 +317,21 @@
       document.dispatchEvent(new CustomEvent("slp:replaced", { detail: [this.output] }));
     }
 
+    /* After "Not yet": what the function does. */
+    followButton() {
+      const said = this.output.querySelector(".slp-verdict > strong")?.textContent;
+      if (said !== "Not yet." || this.output.querySelector(".slp-effect")) return null;
+      const title = "Train chapter 5's model with it, beside the right one";
+      const onclick = () => this.run(true);
+      return make("button", { type: "button", title, onclick }, "See what it does");
+    }
+
     finish(end, texts) {
       const hasRun = end.state === "ok" || end.state === "error";
       if (hasRun && !this.isShown) this.show("");
       const seconds = end.seconds === undefined ? "" : ` in ${end.seconds.toFixed(1)} s`;
       const more = end.text ? ` ${end.text}` : "";
-      if (end.state === "ok") this.say(`Ran${seconds}.${more}`);
+      if (end.state === "ok") this.say(`Ran${seconds}.${more}`, this.followButton());
       else if (end.state === "error") this.say(`It raised an error.${more}`);
       else if (end.state === "failed above") {
         const link = make("a", { href: `#cell-${end.at + 1}` }, `Cell ${end.at + 1}`);

@@ -115,6 +115,8 @@ OWN_FUNCTIONS: dict[str, tuple[str, Solution]] = {
     ),
     "unit_clamp": ("Numbers are also cut above 1; `{}` has no upper end.", lambda x: x.clamp(0, 1)),
 }
+WORDS = {"amax": "the largest", "amin": "the smallest", "sum": "the sum", "mean": "the mean"}
+WORDS |= {"prod": "the product", "median": "the median"}
 OR_TRANSPOSED = ", or one of them is transposed"  # which cannot be told apart beside a vector
 STEP_WORDS = {
     ast.Add: "addition",
@@ -243,6 +245,8 @@ def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[Ch
         for other in OTHER_FUNCTIONS.get(name, "").split():
             new = ast.Call(ast.Name("_function", ast.Load()), given, node.keywords)
             sentence = f"`{other}` is used where `{name}` should be."
+            if {name, other} <= WORDS.keys():  # which readers write in several ways
+                sentence = f"{WORDS[other].capitalize()} is taken where {WORDS[name]} should be."
             if other in OWN_FUNCTIONS:  # which no reader can have written
                 sentence = OWN_FUNCTIONS[other][0].format(name)
             yield Change(f"{other} for {name}", sentence, new, _find_function(other))

@@ -131,8 +131,17 @@ def has_new_nan(right: Any, found: Any) -> bool:
 
 def differing_indices(found: list[Any], right: list[Any]) -> list[int]:
     """Return which answers differ from the right ones."""
-    pairs = zip(found, right, strict=True)
-    return [i for i, (answer, one) in enumerate(pairs) if not answers_agree(answer, one)]
+    lost = [_has_lost_axis(*pair) for pair in zip(found, right, strict=True)]
+    return [
+        i
+        for i, (answer, one) in enumerate(zip(found, right, strict=True))
+        if not answers_agree(answer, one) or (lost[i] and not all(lost))
+    ]
+
+
+def _has_lost_axis(answer: Any, right: Any) -> bool:
+    """Tell if an answer has fewer axes than the right one, as after a squeeze()."""
+    return isinstance(answer, Tensor) and isinstance(right, Tensor) and answer.dim() < right.dim()
 
 
 def count_differences(found: list[Any], right: list[Any]) -> tuple[int, int]:
@@ -295,16 +304,19 @@ def format_difference(expected: Any, actual: Any) -> list[str]:
         pair = format_value(expected), format_value(actual)
         if pair[0] == pair[1]:  # they differ further on
             pair = format_value(expected, 7), format_value(actual, 7)
-        return [f"expected  {pair[0]}", f"yours     {pair[1]}"]
+        return format_pair(*pair)
     actual = actual.reshape(expected.shape).double()
     gap = (actual - expected.double()).abs().nan_to_num(nan=torch.inf)
     gap[actual == expected] = 0  # infinities of the same sign
     at = torch.unravel_index(gap.argmax(), expected.shape)
     place = ", ".join(str(int(i)) for i in at)
-    return [
-        f"expected  {_format_number(expected[at].item(), 5)} at [{place}]",
-        f"yours     {_format_number(actual[at].item(), 5)}",
-    ]
+    expected_number, number = (_format_number(one[at].item(), 5) for one in (expected, actual))
+    return format_pair(f"{expected_number} at [{place}]", number)
+
+
+def format_pair(expected: str, actual: str) -> list[str]:
+    """Write one below the other what was expected and what came."""
+    return [f"expected  {expected}", f"yours     {actual}"]
 
 
 def format_inputs(case: dict[str, Any], shapes: bool = False) -> str:

@@ -29,6 +29,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from slp_transformer._internal.bounds import WAITS
 from slp_transformer._internal.equations import load_equations
 from slp_transformer.check.diagnosing.calling import (
     UnsupportedCall,
@@ -46,13 +47,15 @@ from slp_transformer.check.diagnosing.comparing import (
     differing_indices,
     format_difference,
     format_inputs,
+    format_pair,
     has_floats_for_integers,
     has_new_nan,
     is_all_nan,
     squeezed_shape,
     to_comparable,
 )
-from slp_transformer.check.diagnosing.hints import FLOATS_FOR_INTEGERS, HINTS, OVERFLOW
+from slp_transformer.check.diagnosing.edges import draw_edges
+from slp_transformer.check.diagnosing.hints import FLOATS_FOR_INTEGERS, HINTS, LOST_AXIS, OVERFLOW
 from slp_transformer.check.diagnosing.random_inputs import RareCase
 from slp_transformer.check.diagnosing.slips import Slip, as_solution_with_mistakes, make_slips
 from slp_transformer.check.diagnosing.timed_run import RaisedError, TimedOut, run_with_timeout
@@ -67,7 +70,7 @@ Formula = Callable[..., Any]  # makes a mistake, given arguments by name
 # answers, and the arguments that it changed in place.
 Run = Callable[[Sequence[int], str], tuple[list[Any], set[str]]]
 SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
-DEFAULT_TIMEOUT_S = 5.0
+DEFAULT_TIMEOUT_S = WAITS["a student's function"].seconds
 REPEATS = 8  # calls with the same inputs, to see if a submission is random
 NOT_ALONE = {"right", "solve"}
 GIVEN_TO_FORMULAS = {*NOT_ALONE, "mistakes"}
@@ -105,6 +108,7 @@ class Check:
         mistakes: Sequence[str | Formula],
         accepted: Sequence[str] = (),
         sizes_from_module: SizesFromModule | None = None,
+        may_be_empty: Sequence[str] = (),
     ):
         """Make a check.
 
@@ -118,12 +122,13 @@ class Check:
             accepted: names of mistakes that count as right.
             sizes_from_module: the sizes to ask `cases` for when the submission is a module with
                 parameters of its own, from their shapes and the module.
+            may_be_empty: the arguments of which there may be no row.
 
         Raises:
             ValueError: if a function takes what it cannot be given.
         """
         self._solve, self._with_mistakes = solve, as_solution_with_mistakes(solve)
-        self._make_cases = cases
+        self._make_cases, self._may_be_empty = cases, may_be_empty
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
         self.source: str = load_equations().add_numbers_to(source)
         self.formulas: dict[str, Formula] = {}
@@ -149,6 +154,11 @@ class Check:
             case if isinstance(case, dict) else dict(zip(self.arguments, case, strict=True))
             for case in self._make_cases(**sizes)
         ]
+
+    @cached_property
+    def edges(self) -> list[RareCase]:
+        """Return the cases at the edges of what the exercise allows."""
+        return draw_edges(self.cases(), self._may_be_empty, self.solve)
 
     @cached_property
     def slips(self) -> dict[str, Slip]:
@@ -288,12 +298,15 @@ class Check:
             cases, found, right = ([one[j] for j in numbers] for one in (cases, found, right))
             wrong = differing_indices(found, right)
         if not wrong and self._has_floats_for_integers(answers, cases):
-            kinds = "expected  integers", "yours     floats"
-            shown_case = (format_inputs(cases[0]), *kinds)
+            shown_case = (format_inputs(cases[0]), *format_pair("integers", "floats"))
             return Verdict(False, FLOATS_FOR_INTEGERS, shown_case, ("floats for integers",))
         if not wrong:
             note = f" (It changes {' and '.join(sorted(changed))} in place.)" if changed else ""
             return Verdict(True, f"It agrees with {self.source}.{note}")
+        if all(answers_agree(found[j], right[j]) for j in wrong):
+            shapes = [f"{describe_shape(one[wrong[0]])}" for one in (right, found)]
+            shown_case = format_inputs(cases[wrong[0]]), *format_pair(*shapes)
+            return Verdict(False, LOST_AXIS, shown_case, ("axis lost",))
         answered = [i for i in wrong if not isinstance(found[i], RaisedError)]
         i = min(answered or wrong, key=lambda i: count_numbers(cases[i]))
         again, _ = run([numbers[i]] * REPEATS, "")
@@ -332,13 +345,15 @@ class Check:
             return Verdict(False, OVERFLOW, lines, ("overflow",))
         if relation:
             text = f"{text.rstrip('.')}: {relation}."
+        if reason := getattr(cases[i], "reason", ""):
+            return Verdict(False, f"{text}{reason} All else is right.", lines, ("edge",))
         return Verdict(False, text, lines)
 
     def _fitting_cases(self, submission: object, one_row: bool) -> list[Case]:
         sizes: dict[str, int] = {}
         if self.sizes_from_module and (own := own_parameter_shapes(submission, self.arguments)):
             sizes = self.sizes_from_module(own, submission)
-        cases = self.cases(**sizes)
+        cases = self.cases(**sizes) + ([] if sizes else self.edges)
         return [c for c in cases if not one_row or c[self.arguments[0]].dim() == 1]
 
     def _mistakes_explain(
@@ -385,7 +400,7 @@ class Check:
 
     def _timeout_verdict(self, found: TimedOut, case: Case, seconds: float) -> Verdict:
         where = f" It was at {found.source_line}." if found.source_line else ""
-        text = f"It did not come back within {seconds:g} seconds.{where}"
+        text = WAITS["a student's function"].says.format(seconds) + where
         return Verdict(False, text, (format_inputs(case),))
 
 
@@ -429,9 +444,12 @@ def check(
     *mistakes: str | Formula,
     accepted: Sequence[str] = (),
     sizes_from_module: SizesFromModule | None = None,
+    may_be_empty: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Check]:
     """Make a check of a function with mistakes; for what they mean, see `Check`."""
-    return lambda solve: Check(solve, source, cases, mistakes, accepted, sizes_from_module)
+    return lambda solve: Check(
+        solve, source, cases, mistakes, accepted, sizes_from_module, may_be_empty
+    )
 
 
 def option_for_mistake(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:

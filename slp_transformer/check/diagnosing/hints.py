@@ -4,6 +4,10 @@ FLOATS_FOR_INTEGERS = (
     "The numbers are right, but they are floats, which cannot be an index: torch.zeros and "
     "torch.empty need dtype=torch.long."
 )
+LOST_AXIS = (
+    "The numbers are right, but an axis is lost where its size is 1: squeeze() takes every such "
+    "axis away; name the one that you mean, or leave it out."
+)
 OVERFLOW = (
     "With large numbers it has NaN: exp of them is ∞, or 0 everywhere, and neither ∞/∞ nor 0/0 is "
     "a number. Subtract the largest first, or use torch.softmax, torch.sigmoid or F.silu."

@@ -127,7 +127,7 @@ PART_CHANGES: dict[str, PartChange] = {
         2,
     ),
     "mean of {}": PartChange(
-        "The mean of each row of {} is used for all its numbers.",
+        "In {}, every number is replaced by their mean, row by row if there are rows.",
         lambda x: x.mean(-1, keepdim=True).expand_as(x).contiguous(),
         1,
     ),

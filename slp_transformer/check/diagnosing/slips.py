@@ -160,7 +160,8 @@ def _iter_sites(node: ast.AST) -> Iterator[tuple[Any, str, int | None, ast.AST]]
             for place, child in enumerate(value if is_list else [value]):
                 if isinstance(child, ast.AST) and not _is_about_mistakes(child):
                     yield node, field, place if is_list else None, child
-                    yield from _iter_sites(child)
+                    if not (isinstance(node, ast.Call) and ast.unparse(child) == "-1"):  # an axis
+                        yield from _iter_sites(child)
 
 
 def _skipped_fields(node: ast.AST) -> set[str]:

@@ -89,7 +89,11 @@ def run_with_timeout(
         stack_size = threading.stack_size(16 * 2**20)  # macOS leaves little for deep recursion
         thread.start()
         threading.stack_size(stack_size)
-        thread.join(timeout_s)
+        try:
+            thread.join(timeout_s)
+        except KeyboardInterrupt:  # a reader's Stop
+            _stop_thread(thread)
+            raise
         if thread.is_alive():
             frames = traceback.extract_stack(sys._current_frames().get(thread.ident or 0))
             found.append(TimedOut(_describe_last_line(frames, file)))

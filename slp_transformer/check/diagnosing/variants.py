@@ -76,10 +76,16 @@ def _iter_mistakes_of_two_arguments(kinds: dict[str, Any]) -> Iterator[Variant]:
 # What may have become of an argument, by its type; {} is its name.
 CHANGES: dict[Any, dict[str, tuple[str, Callable[[Any], Any]]]] = {
     int: {
-        "{} + 1": ("{} is one too large.", lambda n: n + 1),
-        "{} − 1": ("{} is one too small.", lambda n: n - 1),
-        "{} − 1 (at least 0)": ("{} is one too small.", lambda n: max(n - 1, 0)),
-        "{} − 1 (at least 1)": ("{} is one too small.", lambda n: max(n - 1, 1)),
+        "{} + 1": ("This is the result for {} + 1: something is off by one.", lambda n: n + 1),
+        "{} − 1": ("This is the result for {} − 1: something is off by one.", lambda n: n - 1),
+        "{} − 1 (at least 0)": (
+            "This is the result for {} − 1: something is off by one.",
+            lambda n: max(n - 1, 0),
+        ),
+        "{} − 1 (at least 1)": (
+            "This is the result for {} − 1: something is off by one.",
+            lambda n: max(n - 1, 1),
+        ),
         "{} = 0": ("{} is not used: this is the result if it is 0.", lambda n: 0),
         "{} = 1": ("{} is not used: this is the result if it is 1.", lambda n: 1),
         "{} doubled": ("{} counts twice.", lambda n: 2 * n),

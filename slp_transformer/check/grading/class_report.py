@@ -9,6 +9,7 @@ import json
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,10 +24,12 @@ from typing import Any
 
 import torch
 
+from slp_transformer._internal.bounds import AWAY, WAITS
 from slp_transformer.check.diagnosing.calling import UnsupportedCall
 from slp_transformer.check.diagnosing.diagnosis import CHECKS, DEFAULT_TIMEOUT_S, AttemptEnded
 from slp_transformer.check.diagnosing.timed_run import TimedOut
 from slp_transformer.check.grading.answer_codec import decode_answer, to_short_line
+from slp_transformer.check.grading.confinement import refused_calls
 from slp_transformer.check.grading.student_server import START_S, ForkedProcess, StudentServer
 from slp_transformer.check.student_file import (
     FILE_SUFFIXES,
@@ -35,9 +38,10 @@ from slp_transformer.check.student_file import (
 )
 from slp_transformer.check.verdict import Verdict
 
-DEFINE_S, LIMIT_S = 20, 120  # for definitions; for a whole file
+DEFINE_S = WAITS["a student's definitions"].seconds
+LIMIT_S = int(WAITS["a student's file"].seconds)
 MAX_LINE_BYTES = 1 << 20
-HOMES = ("HOME", "TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR")
+HOMES = ("HOME", "TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR")
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT")
 ENDS_EARLY = "It ended itself, with code {}, while {}."
 NO_ANSWER = "It sent something that is no answer while {}."
@@ -63,20 +67,24 @@ class StudentProcess:
         else:
             module = "slp_transformer.check.grading.student_process"
             code = f"import runpy; runpy.run_module({module!r}, run_name='__main__')"
+            ours, theirs = socket.socketpair()  # through which it can hand on a file
             self._process = subprocess.Popen(
                 [*_python(code), str(folder), str(LIMIT_S), str(os.getpid())],
-                stdin=subprocess.PIPE,
+                stdin=subprocess.PIPE if sys.platform == "win32" else theirs.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 cwd=home,
                 env=variables,
                 start_new_session=True,
             )
+            self._process.stdin = self._process.stdin or os.fdopen(ours.detach(), "wb")
+            theirs.close()
         self._lines: queue.Queue[bytes] = queue.Queue(4)
         self._has_ended = False
         self._ends_at = time.monotonic() + START_S + LIMIT_S
         self._messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        for work in (self._read, self._write):
+        self.refused: set[str] = set()
+        for work in (self._read, self._write, self._note_refused_calls):
             threading.Thread(target=work, daemon=True).start()
 
     def _read(self) -> None:
@@ -93,6 +101,12 @@ class StudentProcess:
                 self._process.stdin.write(message)
                 self._process.stdin.flush()
 
+    def _note_refused_calls(self) -> None:
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError, KeyError, AttributeError):  # nobody can tell here
+            for call in refused_calls(self._process.stdin.fileno()):
+                self.refused.add(call)
+
     def send(self, message: bytes) -> None:
         """Send a message without waiting until it is read; what nobody reads any more is lost."""
         self._messages.put(message)
@@ -107,7 +121,7 @@ class StudentProcess:
         try:
             line = self._lines.get(timeout=max(seconds, 0.01))
         except queue.Empty:
-            raise AttemptEnded(f"It did not come back while {doing}.") from None
+            raise AttemptEnded(AWAY.format(doing)) from None
         if not line:
             try:
                 code = self._process.wait(5)
@@ -202,6 +216,8 @@ def report_on_file(
             report["error"] = str(error)
         finally:
             student.end()
+        if student.refused:
+            report["refused calls"] = sorted(student.refused)
     return report
 
 

@@ -5,11 +5,13 @@ whatever a student's code changes here, it can only change its own answers. What
 file before a line of it is run is sent first.
 """
 
+import importlib
 import json
 import linecache
 import os
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,15 +45,17 @@ def main(folder: str, seconds: int, grader: int) -> None:
         grader: the number of its process.
     """
     end_with_parent()
+    import_what_writes()
     if os.getppid() != grader and sys.platform != "win32":  # it ended while this was loaded
         return
     read, write = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
+    tempfile.tempdir = os.getcwd()  # or it is looked for by writing
     path, unlimited = (
         json.loads(read.readline()),
-        confine_this_process(_readable_paths(folder), seconds),
+        confine_this_process(_readable_paths(folder), seconds, read.fileno()),
     )
     try:
         data = read.read(int(read.readline()))
@@ -78,6 +82,11 @@ def main(folder: str, seconds: int, grader: int) -> None:
         return
     _send_message(write, {"functions": [*functions]})
     _answer_requests(read, write, functions)
+
+
+def import_what_writes() -> None:
+    """Import, while that is allowed, what makes a folder as it is imported: an optimizer does."""
+    importlib.import_module("torch._dynamo")
 
 
 def _answer_requests(
@@ -109,6 +118,7 @@ def _readable_paths(folder: str) -> set[str]:
     paths = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path}
     ours = [spec for package in PACKAGES if (spec := find_spec(package))]
     paths |= {*SYSTEM_FOLDERS, *(p for spec in ours for p in spec.submodule_search_locations or ())}
+    paths.add(os.getcwd())  # its own empty folder
     found = {Path(path).resolve() for path in paths if path}
     closed = Path(folder).resolve()
     return {str(path) for path in found if path not in (closed, *closed.parents)}

@@ -20,8 +20,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
+from slp_transformer._internal.bounds import WAITS
+
 MAX_MESSAGE = 1 << 16
-START_S = 60  # seconds to load PyTorch
+START_S = WAITS["a student's process to start"].seconds
 
 
 class ForkedProcess:
@@ -92,19 +94,20 @@ class StudentServer:
         Raises:
             OSError: if the server has ended.
         """
-        pipes = [*os.pipe(), *os.pipe()]
-        read_here, write_here = pipes[2], pipes[1]
+        ours, theirs = socket.socketpair()  # through which a process can hand on a file
+        read, write = os.pipe()
+        stdin, stdout = os.fdopen(ours.detach(), "wb"), os.fdopen(read, "rb")
         try:
             request = {"home": home, "variables": variables, "arguments": [*arguments]}
-            pid = self.ask(request, (pipes[0], pipes[3]))["pid"]
+            pid = self.ask(request, (theirs.fileno(), write))["pid"]
         except BaseException:
-            os.close(read_here)
-            os.close(write_here)
+            stdin.close()
+            stdout.close()
             raise
         finally:
-            os.close(pipes[0])
-            os.close(pipes[3])
-        return ForkedProcess(self, pid, os.fdopen(write_here, "wb"), os.fdopen(read_here, "rb"))
+            theirs.close()
+            os.close(write)
+        return ForkedProcess(self, pid, stdin, stdout)
 
     def ask(self, request: dict[str, Any], files: Sequence[int] = ()) -> dict[str, Any]:
         """Return what the server says to a request.
@@ -187,6 +190,7 @@ def run(number: int) -> None:
     from slp_transformer.check.grading.confinement import end_with_parent
 
     end_with_parent()
+    student_process.import_what_writes()
     gc.collect()
     gc.freeze()  # what is shared stays shared
     with socket.socket(fileno=number) as connection:

@@ -61,7 +61,10 @@ SHADES, THRESHOLDS = "·░▒▓█", (0.1, 0.25, 0.5, 0.75)
 
 
 class Parts:
-    """The reader's functions, each called with the arguments of its check in their order."""
+    """The reader's functions, each called with the arguments of its check in their order.
+
+    Of a tensor with more axes than the check's, each part is one call's: a sentence of a batch.
+    """
 
     def __init__(self, functions: dict[str, Callable[..., Any]]):
         """Take the functions by the names of their checks."""
@@ -71,7 +74,24 @@ class Parts:
         """Return a function that calls the reader's, whatever its arguments are named there."""
         check = CHECKS[name]
         call = make_caller(self.functions[name], check.arguments, check.signature_text)
-        return lambda *values: _as_tensor(call(dict(zip(check.arguments, values, strict=True))))
+        cases = check.cases()
+        dims = [max(_count_axes(case[argument]) for case in cases) for argument in check.arguments]
+
+        def apply(*values: Any) -> Tensor:
+            is_batch = [_count_axes(value) > dim for value, dim in zip(values, dims, strict=True)]
+            if not any(is_batch):
+                return _as_tensor(call(dict(zip(check.arguments, values, strict=True))))
+            (size,) = {len(value) for value, many in zip(values, is_batch, strict=True) if many}
+            pairs = [*zip(values, is_batch, strict=True)]
+            each = ([value[i] if many else value for value, many in pairs] for i in range(size))
+            return torch.stack([apply(*one) for one in each])
+
+        self.__dict__[name] = apply
+        return apply
+
+    def choices(self, u: Tensor) -> Tensor:
+        """Return the probabilities from which a word is drawn, given its logits."""
+        return u.softmax(-1)
 
     def checks_called_by(self, name: str) -> list[str]:
         """Return the names of the checks whose functions another one calls."""
@@ -79,6 +99,10 @@ class Parts:
         names = dis.get_instructions(code) if code else ()
         called = {one.argval for one in names if one.opname == "LOAD_GLOBAL"}  # not torch.stack
         return [n for n, f in self.functions.items() if getattr(f, "__name__", "") in called]
+
+
+def _count_axes(value: Any) -> int:
+    return value.dim() if isinstance(value, Tensor) else 0
 
 
 def _as_tensor(answer: Any) -> Tensor:
@@ -122,7 +146,7 @@ class OwnModel:
         self.additions: list[str] = [name for name, is_added in added.items() if is_added]
 
     def __call__(self, ids: Tensor) -> Tensor:
-        """Return the logits [N×|V|] of a row of ids [N]."""
+        """Return the logits [N×|V|] of a row of ids [N], or of several [B×N]."""
         E, P = self.model.embedding.tokens.E, self.model.embedding.positions.P
         X = self.parts.input_encoding(ids, E, P, 0)
         stack = self.model.stack
@@ -154,13 +178,28 @@ class OwnModel:
 
         return attend
 
-    def heads(self, layer: Any, X: Tensor, weights: bool = False) -> Tensor:
-        """Return each head's values [A×N×d_v], or its attention weights [A×N×N]."""
+    def heads(self, layer: Any, X: Tensor) -> Tensor:
+        """Return each head's values [A×N×d_v]."""
         QKV = X @ layer.W_QKV + (layer.b_QKV if self.biases else 0)
         Q, K, V = (self.parts.split_heads(Z, self.A) for Z in QKV.split(layer.widths, dim=-1))
         mask = self.parts.causal_mask(len(X)).to(X)
-        V = torch.eye(len(X)).expand(self.A, -1, -1) if weights else V  # α I = α
         return torch.stack([self.parts.attention(*QKV, mask) for QKV in zip(Q, K, V, strict=True)])
+
+    def attention_weights(self, sentence: Tensor) -> Tensor:
+        """Return the weights [A×N×N] of the first block's heads, for ids [N]."""
+        encoding, block = self.model.embedding, self.model.stack.blocks[0]
+        with torch.no_grad():
+            X = self.parts.input_encoding(sentence, encoding.tokens.E, encoding.positions.P, 0)
+            X = self._make_norm(block.norm_1)(X)
+            # With the values of one head I, and W_O a choice of it, the output is α I = α.
+            chosen, layer = torch.eye(self.A).repeat_interleave(len(X), 0), block.attention
+            eye = torch.eye(len(X)).repeat(self.A, 1)
+            weights = []
+            for head in chosen.mT:
+                W_O = eye * head[:, None]
+                W = layer.W_Q, layer.W_K, torch.linalg.pinv(X) @ W_O.mT, W_O
+                weights.append(self.parts.multi_head_attention(X, *W, self.A))
+        return torch.stack(weights)
 
 
 def load_words_and_ids() -> tuple[list[str], Tensor]:
@@ -220,6 +259,7 @@ def fit(
     say: Callable[[str], None],
     unit: str,
     own_loss: bool = False,
+    needs_all: bool = True,
 ) -> float:
     """Train a model of the reader's functions, and return its last loss.
 
@@ -230,9 +270,10 @@ def fit(
         say: prints a line.
         unit: what an id stands for: "word".
         own_loss: whether the loss is the reader's `next_token_loss`; else it is PyTorch's.
+        needs_all: whether a gradient is to reach every weight.
 
     Raises:
-        ValueError: if no gradient reaches a weight.
+        ValueError: if no gradient reaches a weight, or the loss is no number.
     """
     model = own.model
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
@@ -240,15 +281,16 @@ def fit(
     for step in range(1, steps + 1):
         rows = batch_at(step)
         if own_loss:
-            loss = torch.stack([own.parts.next_token_loss(own(row), row) for row in rows]).mean()
+            loss = own.parts.next_token_loss(own(rows), rows).mean()
         else:
-            U = torch.stack([own(row) for row in rows[:, :-1]])
-            loss = cross_entropy(U.flatten(0, 1), rows[:, 1:].flatten())
+            loss = cross_entropy(own(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
+        if not loss.isfinite():
+            raise ValueError(f"The loss is {loss.item()} at step {step}.")
         optimizer.zero_grad()
         if loss.requires_grad:
             loss.backward()
         for name, W in model.named_parameters():
-            if W.grad is None:
+            if W.grad is None and (needs_all or not loss.requires_grad):
                 raise ValueError(
                     f"No gradient reaches {name}: a function on its way uses .item(), .detach(), "
                     ".data, NumPy, or a new tensor made of numbers."
@@ -310,19 +352,24 @@ def check_cache(own: OwnModel, X: Tensor) -> None:
 
 def attention_as_text(own: OwnModel, sentence: list[str], words: list[str]) -> list[str]:
     """Draw the attention of the first block's heads as lines of text, darker for more weight."""
-    ids = torch.tensor([words.index(word) for word in sentence])
-    encoding = own.model.embedding
-    with torch.no_grad():
-        X = own.parts.input_encoding(ids, encoding.tokens.E, encoding.positions.P, 0)
-        block = own.model.stack.blocks[0]
-        alpha = own.heads(block.attention, own._make_norm(block.norm_1)(X), weights=True)
-    titles = (f"head {c + 1}".ljust(2 * len(ids)) for c in range(own.A))
-    columns = "".join(f"{j + 1:<2}" for j in range(len(ids)))
-    lines = [" " * 17 + "   ".join(titles), " " * 17 + "   ".join([columns] * own.A)]
+    alpha = own.attention_weights(torch.tensor([words.index(word) for word in sentence]))
+    return draw_weights(alpha, [f"head {c + 1}" for c in range(own.A)], sentence)
+
+
+def draw_weights(alpha: Tensor, titles: list[str], sentence: list[str]) -> list[str]:
+    """Draw attention weights [A×N×N] side by side; those of later words if one is read."""
+    width = 2 * len(sentence)
+    columns = "".join(f"{j + 1:<2}" for j in range(len(sentence)))
+    shown = "   ".join(title.ljust(width) for title in titles)
+    lines = [" " * 17 + shown, " " * 17 + "   ".join([columns] * len(titles))]
+    reads_on = [bool((one.triu(1) >= THRESHOLDS[0]).any()) for one in alpha]
+    alpha = alpha.round(decimals=4)  # 1/2 is 1/2
     for i, word in enumerate(sentence):
-        visible = alpha[:, i, : i + 1].tolist()
-        cells = ("".join(2 * SHADES[bisect(THRESHOLDS, a)] for a in row) for row in visible)
-        padded = (one.ljust(2 * len(ids)) for one in cells)
+        rows = (
+            one[i] if more else one[i, : i + 1] for one, more in zip(alpha, reads_on, strict=True)
+        )
+        cells = ("".join(2 * SHADES[bisect(THRESHOLDS, a)] for a in row.tolist()) for row in rows)
+        padded = (one.ljust(width) for one in cells)
         lines.append(f"  {i + 1:2} {word:>10}  " + "   ".join(padded))
     legend = (f"{shade} from {least}" for shade, least in zip(SHADES[1:], THRESHOLDS, strict=True))
     return [*lines, f"  {SHADES[0]} below {THRESHOLDS[0]}, {', '.join(legend)}"]

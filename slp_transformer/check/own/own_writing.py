@@ -3,7 +3,7 @@
 Each word is drawn by the reader's `draw`, from the logits of the reader's model.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import torch
@@ -37,17 +37,17 @@ def append_drawn_id(
         ruled_out = torch.ones_like(u, dtype=torch.bool)
         ruled_out[list(allowed)] = False
         u = u.masked_fill(ruled_out, -torch.inf)
-    y = u.softmax(-1)
+    y = own.parts.choices(u)
     dart = torch.rand((), generator=luck).item()
     chosen = min(int(own.parts.draw(y, dart)), len(y) - 1)  # `draw` may return |V| for rounding
     return torch.cat([ids, torch.tensor([chosen])])
 
 
-def write_sentences(own: OwnModel, seed: int = 0) -> list[str]:
+def write_sentences(own: OwnModel, count: int = NUM_SENTENCES, seed: int = 0) -> list[str]:
     """Return sentences that a model of the eight sentences writes, from "the" on."""
     words, known = load_words_and_ids()
     luck, written = torch.Generator().manual_seed(seed), []
-    for _ in range(NUM_SENTENCES):
+    for _ in range(count):
         ids = torch.tensor([words.index("the")])
         while len(ids) < known.shape[1]:
             ids = append_drawn_id(own, ids, luck)
@@ -55,12 +55,17 @@ def write_sentences(own: OwnModel, seed: int = 0) -> list[str]:
     return written
 
 
+def count_known(written: Sequence[str]) -> int:
+    """Return how many texts are of the eight sentences."""
+    return sum(text.split() in SENTENCES for text in written)
+
+
 def describe_sentences(own: OwnModel) -> list[str]:
     """Return the lines that show what the model writes, and how many are of the eight."""
-    written, known = write_sentences(own), {" ".join(sentence) for sentence in SENTENCES}
-    same = sum(text in known for text in written)
+    written = write_sentences(own)
     return [
-        f"It writes {NUM_SENTENCES} sentences, of which {same} are of the eight. The first ones:",
+        f"It writes {NUM_SENTENCES} sentences, of which {count_known(written)} are of the eight. "
+        "The first ones:",
         *(f"  {text}" for text in written[:NUM_SHOWN]),
     ]
 

@@ -89,6 +89,13 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
         gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-5) + beta
     ),
     "variance [no sqrt()]: The row is divided by its variance; the square root is missing.",
+    "variance of d − 1: The row is divided by its variance, and that with d − 1: the square root "
+    "is missing, and `ln-std` divides by d.",
+    lambda x, gamma, beta: gamma * (x - x.mean(-1, keepdim=True)) / x.var(-1, keepdim=True) + beta,
+    "variance of d − 1 (and ε): …",
+    lambda x, gamma, beta: (
+        gamma * (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5) + beta
+    ),
     "mean kept [no − mu]: The mean is not subtracted.",
     "not divided [no / sigma]: The row is not divided by its standard deviation.",
     "all rows together: Mean and σ are those of the matrix; each row has its own.",

@@ -39,6 +39,11 @@ def _cross_cases() -> list[Inputs]:
     lambda X, H_enc, W_Q, W_K, W_V: (
         torch.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (X @ W_V)
     ),
+    "V from the decoder (cut): …",  # to the shorter of the two
+    lambda X, H_enc, W_Q, W_K, W_V: (
+        torch.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1)[:, : len(X)]
+        @ (X @ W_V)[: len(H_enc)]
+    ),
     "X for H_enc: Keys and values come from X, as in self-attention.",
     "H_enc for X: The queries come from H_enc; they should come from the decoder's X.",
     "X and H_enc swapped: X and H_enc are swapped: the queries should come from X.",

@@ -125,6 +125,8 @@ def _alpha_cases() -> list[Inputs]:
 )
 def induction_score(alpha: Tensor, period: int) -> Tensor:
     """Check `induction_score(alpha, period)`: one head's, on tokens that repeat after P."""
+    if period == 1:
+        raise ValueError("A period of 1 repeats nothing but one token.")
     i = torch.arange(period, len(alpha))
     return alpha[i, i - period + 1].mean()
 

@@ -310,6 +310,9 @@ def _stack_cases() -> list[Inputs]:
     lambda X, blocks, final_norm, solve: solve(X, [*blocks[:-1], final_norm], blocks[-1]),
     "all read X (and X): …",
     lambda X, blocks, final_norm: final_norm(X + sum(b(X) for b in blocks)),
+    "all read X (what they add): …",
+    lambda X, blocks, final_norm: final_norm(X + sum(b(X) - X for b in blocks)),
+    may_be_empty=("blocks",),
 )
 def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
     """Check `stack(X, blocks, final_norm)`: apply the blocks, given as functions, one by one."""

@@ -29,6 +29,7 @@ LOSS_MISTAKES = (
     "logits [no log_softmax()]: The logit of the right word is taken as it is; log softmax comes "
     "first.",
     "then exp: This is the perplexity, exp of the loss.",
+    "label smoothing: A tenth of the loss is that of all words alike: leave out label_smoothing.",
     "no logarithm [softmax for log_softmax]: The logarithm is missing: these are probabilities; "
     "use log softmax.",
 )
@@ -59,7 +60,9 @@ EPSILON_IN_LOG = (
 def _log_probabilities(U: Tensor, mistakes: Mistakes) -> Tensor:
     if "plain logarithm" in mistakes:  # −∞ where a probability is rounded to 0
         return torch.softmax(U, -1).log()
-    return torch.log_softmax(torch.softmax(U, -1) if "softmax twice" in mistakes else U, -1)
+    log_y = torch.log_softmax(torch.softmax(U, -1) if "softmax twice" in mistakes else U, -1)
+    smoothed = 0.9 * log_y + 0.1 * log_y.mean(-1, keepdim=True)
+    return smoothed if "label smoothing" in mistakes else log_y
 
 
 def _shifted_logits_and_targets(
@@ -246,6 +249,11 @@ def _padded_cases() -> list[Inputs]:
     "padding impossible: The logit of padding is −∞; leave the logits as they are.",
     lambda U, ids, pad_id, solve: solve(
         U.index_fill(-1, torch.tensor(pad_id), -math.inf), ids, pad_id
+    ),
+    "view for transpose: A view or reshape moves the words' axis, so that logits of different "
+    "positions mix: transpose, or flatten batch and positions.",
+    lambda U, ids, pad_id: F.cross_entropy(
+        U[:, :-1].reshape(len(U), U.shape[2], -1), ids[:, 1:], ignore_index=pad_id
     ),
     "batch for time: The logits are read position by position, the targets text by text: keep the "
     "order of their axes alike.",

@@ -241,6 +241,10 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
     "head 0 for all: All heads are head 0: head c has its own columns of W_Q, W_K and W_V.",
     "shared K and V: All heads read the keys and values of head 0; each has its own.",
     "added: The heads are added; concatenate them before W_O.",
+    "added (to one head): …",  # which only the first d_v rows of W_O fit
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: sum(
+        solve(X, *(W.chunk(A, 1)[c] for W in (W_Q, W_K, W_V)), W_O.chunk(A)[0], 1) for c in range(A)
+    ),
     "mean: The heads are averaged; concatenate them before W_O.",
     "then + X: The input is added at the end: that is the block's work, not attention's.",
     "softmax over heads: The softmax runs over the heads; it should run over the keys.",
@@ -342,6 +346,9 @@ def _cache_cases() -> list[Inputs]:
     ),
     "equal weights [W_Q = 0]: All tokens get the same weight; the weights are the softmax of the "
     "scores.",
+    "weights 1: All weights are 1, as if the softmax ran over features: add the products of a key "
+    "up to one score first; the softmax runs over the tokens.",
+    lambda right: (right[2].sum(0), *right[1:]),
     "new value left out: The new token's weight is dropped before the product with V: its own "
     "value counts, too.",
     lambda x, W_Q, W_K, W_V, K, V, right, solve: (
@@ -384,6 +391,7 @@ def _cache_cases() -> list[Inputs]:
     lambda K, right: (right[0], K, right[2]),
     "value not kept: The new value is used but not kept: return the longer V.",
     lambda V, right: (*right[:2], V),
+    may_be_empty=("K", "V"),
 )
 def cached_step(
     x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes

@@ -23,9 +23,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from slp_guitar.ascii_marks import DEAD_NOTE_PATTERN, replace_bends_and_dead_notes
-from slp_guitar.ascii_repair import realign_bar_rows
-from slp_guitar.ascii_tab import DIGITS, StaffSystem, find_bar_line_columns
+from slp_guitar.ascii.marks import DEAD_NOTE_PATTERN, replace_bends_and_dead_notes
+from slp_guitar.ascii.repair import realign_bar_rows
+from slp_guitar.ascii.systems import DIGITS, StaffSystem, find_bar_line_columns
 
 
 @dataclass(frozen=True)

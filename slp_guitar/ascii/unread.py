@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from itertools import groupby
 
-from slp_guitar.ascii_beats import is_beat_line
-from slp_guitar.ascii_guitars import names_guitar
-from slp_guitar.ascii_repeats import is_repeat_statement, states_repeat
-from slp_guitar.ascii_rhythm import is_rhythm_line
-from slp_guitar.ascii_tab import StaffSystem, blank_out_label, is_string_line
+from slp_guitar.ascii.beats import is_beat_line
+from slp_guitar.ascii.guitars import names_guitar
+from slp_guitar.ascii.repeats import is_repeat_statement, states_repeat
+from slp_guitar.ascii.rhythm import is_rhythm_line
+from slp_guitar.ascii.systems import StaffSystem, blank_out_label, is_string_line
 from slp_guitar.tab import ReadProblem
 from slp_guitar.tab_header import (
     is_style_line,
@@ -57,7 +57,7 @@ def find_unread_text(
 
     Args:
         written: the lines of the text.
-        tidy: the same, as `slp_guitar.ascii_tab.tidy_lines` has them.
+        tidy: the same, as `slp_guitar.ascii.systems.tidy_lines` has them.
         systems: the systems in them.
         titles: the titles that were found.
         known: the numbers of lines, from 1, of which something is said already, or that are read.

@@ -1,7 +1,7 @@
 """Systems of ASCII tablature: where they are in a text, their lines, and the guitars they are for.
 
 A *system* is a group of six string lines, one under the other, highest string first. A *column* is
-a character position in it. `slp_guitar.ascii_bars` cuts systems into bars and reads
+a character position in it. `slp_guitar.ascii.bars` cuts systems into bars and reads
 their notes.
 
 - **String lines.** A line is a string line when most of it is dashes, frets and bar lines. Six in a

@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from slp_guitar.ascii_bars import BarRows
+from slp_guitar.ascii.bars import BarRows
 
 _SIGNS = ":*o\u2022"
 _NUMBERS = {"two": 2, "three": 3, "four": 4, "six": 6, "eight": 8}

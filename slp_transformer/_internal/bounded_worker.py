@@ -1,8 +1,8 @@
-"""The program that runs a published tokenizer, under limits of time and memory.
+"""The program that runs a published tokenizer or chat template, under limits of time and memory.
 
-`slp_transformer.modern.bounded_tokenizer` starts it and talks to it through pipes. It imports
-nothing of this package, so that it starts at once. Each message is a line of JSON, which says how
-many bytes follow.
+`slp_transformer._internal.bounded_process` starts it and talks to it through pipes. It imports
+nothing of this package for a tokenizer, so that it starts at once. Each message is a line of JSON,
+which says how many bytes follow.
 """
 
 import json
@@ -66,7 +66,16 @@ def set_soft_limit(resource: Any, kind: int, value: int) -> None:
 
 
 class Worker:
-    """The tokenizer, and what is asked of it; each method returns an answer and its bytes."""
+    """What others wrote, and what is asked of it; each method returns an answer and its bytes."""
+
+    def render(self, content: bytes) -> tuple[dict[str, Any], bytes]:
+        """Render a chat template; Python with its sandbox takes memory of its own."""
+        from slp_transformer._internal.template_sandbox import render
+
+        try:
+            return {}, json.dumps(render(**json.loads(content))).encode()
+        except MemoryError:
+            raise ValueError("it needs more memory than a template may take") from None
 
     def load(self, content: bytes, split_special_tokens: bool) -> tuple[dict[str, Any], bytes]:
         """Make the tokenizer of the content of tokenizer.json, and describe it."""

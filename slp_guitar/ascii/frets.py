@@ -8,8 +8,8 @@ from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
-from slp_guitar.ascii_bars import BarRows
-from slp_guitar.ascii_marks import DEAD_MARK, parse_techniques
+from slp_guitar.ascii.bars import BarRows
+from slp_guitar.ascii.marks import DEAD_MARK, parse_techniques
 from slp_guitar.fretboard import MAX_FRET, MAX_SPAN, Note
 from slp_guitar.tab import Bar, Event, TabNote
 

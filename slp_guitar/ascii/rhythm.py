@@ -19,7 +19,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from slp_guitar.ascii_bars import BarRows
+from slp_guitar.ascii.bars import BarRows
 from slp_guitar.tab import Bar
 
 QUARTERS_OF_LETTER = {letter: Fraction(4, 1 << n) for n, letter in enumerate("whqestx")}

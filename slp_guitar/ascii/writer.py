@@ -12,8 +12,8 @@ from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
 
-from slp_guitar.ascii_marks import WHOLE_STEP_QUARTER_TONES
-from slp_guitar.ascii_reader import looks_like_time_signature
+from slp_guitar.ascii.marks import WHOLE_STEP_QUARTER_TONES
+from slp_guitar.ascii.reader import looks_like_time_signature
 from slp_guitar.fretboard import get_string_names
 from slp_guitar.playing_signs import PLAYING_SIGNS
 from slp_guitar.tab import Bar, Tab, TabNote, check_tab

@@ -4,8 +4,8 @@
 return what could be read, and a list of problems, each with its file and line: a tab that has a
 broken system in it is still read, without that system.
 
-Systems are recognized in `slp_guitar.ascii_tab`, their bars and notes are read in
-`slp_guitar.ascii_bars`, and a stated style, tuning and capo in
+Systems are recognized in `slp_guitar.ascii.systems`, their bars and notes are read in
+`slp_guitar.ascii.bars`, and a stated style, tuning and capo in
 `slp_guitar.tab_header`.
 
 **Steps.** The column of a note in a text file says when it sounds, so columns are the
@@ -23,7 +23,7 @@ the printed spacing back. Where the text says its unit, steps are what it says.
     repeat: played 3 times
     endings: 1 2
 
-`slp_guitar.ascii_writer` writes them, so that a tab is read back as the very same
+`slp_guitar.ascii.writer` writes them, so that a tab is read back as the very same
 steps. People write time signatures and tempos in other words, and no unit: there columns are all
 that is known.
 
@@ -33,39 +33,29 @@ different tuning is stated between two systems: then a new one begins there.
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import chain
 from math import gcd, inf
 from pathlib import Path
 from statistics import median
 
-from slp_guitar.ascii_bars import BarRows, split_system_into_bars
-from slp_guitar.ascii_beats import (
-    BeatMark,
-    find_beats,
-    find_text_around,
-    with_beat_onsets,
-)
-from slp_guitar.ascii_frets import read_bars
-from slp_guitar.ascii_guitars import (
+from slp_guitar.ascii.bars import BarRows, split_system_into_bars
+from slp_guitar.ascii.beats import BeatMark, find_beats, find_text_around, with_beat_onsets
+from slp_guitar.ascii.frets import read_bars
+from slp_guitar.ascii.guitars import (
+    TabPart,
     find_all_systems,
     find_other_tunings,
     infer_tuning,
     split_by_guitar,
 )
-from slp_guitar.ascii_repeats import is_repeat_statement, with_repeat_marks
-from slp_guitar.ascii_rhythm import (
-    RhythmLetter,
-    are_rhythm,
-    find_letters,
-    with_stated_onsets,
-)
-from slp_guitar.ascii_tab import is_string_line, tidy_lines
-from slp_guitar.ascii_unread import find_unread_text
+from slp_guitar.ascii.repeats import is_repeat_statement, with_repeat_marks
+from slp_guitar.ascii.rhythm import RhythmLetter, are_rhythm, find_letters, with_stated_onsets
+from slp_guitar.ascii.systems import StaffSystem, is_string_line, tidy_lines
+from slp_guitar.ascii.unread import find_unread_text
 from slp_guitar.bounds import MAX_FILE_BYTES, MAX_NOTES, MAX_TEXT_LINES
 from slp_guitar.formats.safe_read import decode_text, read_bytes
-from slp_guitar.fretboard import Note, Tuning
+from slp_guitar.fretboard import STANDARD, Note, Tuning
 from slp_guitar.playing_signs import parse_playing_sign
 from slp_guitar.tab import KEYS, MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
 from slp_guitar.tab_header import (
@@ -168,49 +158,120 @@ def parse_ascii_tabs(
     written = re.split(r"\r\n|\r|\n", text)
     # What a style is called says nothing else, so that Drop D or a row of dashes may be one.
     lines = tidy_lines(["" if is_style_line(line) else line for line in written])
-    tunings = find_other_tunings([line for line in lines if not is_string_line(line)])
-    systems, problems = find_all_systems(lines, source, tunings)
     prose = ["" if is_string_line(line) else line for line in lines]
-    string_lines = {number for system in systems for number in system.line_numbers}
-    tabs = []
-    file_head = systems[0].first_line_number - 1 if systems else 0
-    file_title, file_style = find_title(prose[:file_head]), find_style(written[:file_head])
+    tunings = find_other_tunings(prose)
+    systems, problems = find_all_systems(lines, source, tunings)
     problems += [
         ReadProblem(source, number, unread)
         for number, line in enumerate(prose, start=1)
         if (unread := describe_unread_statement(line))
     ]
-    statements = [i for i, line in enumerate(prose) if is_repeat_statement(line)]
+    repeats = [i for i, line in enumerate(prose) if is_repeat_statement(line)]
+    page = _Page(source, written, lines, prose, systems, problems, repeats)
+    tabs = []
     for part in split_by_guitar(prose, systems):
-        first, group = part.first_line, part.systems
-        head = range(first, group[0].first_line_number - 1)
-        time_lines = filter(None, (parse_time_line(prose[i]) for i in head))
+        if tab := page.read_part(part):
+            tabs.append(replace(tab, tuning=Tuning(infer_tuning(part, tunings), part.capo)))
+    read = {problem.line_number for problem in problems}
+    read |= {n for n, line in enumerate(written, 1) if parse_time_line(line)}
+    read |= {n for n, line in enumerate(written, 1) if apply_bar_changes(NO_BAR, [line]) != NO_BAR}
+    if systems and names_unread:
+        titles = {page.title, *(tab.title for tab in tabs)}
+        problems += find_unread_text(written, lines, systems, titles, read, source)
+    message = "how often something is played, but not from where to where; |: and :| x2 say it"
+    problems += [ReadProblem(source, i + 1, message) for i in page.repeats]
+    if not tabs and not problems:
+        problems = [ReadProblem(source, 1, "no tablature: no six string lines one under the other")]
+    return tabs, sorted(problems, key=lambda problem: problem.line_number)
+
+
+@dataclass
+class _Page:
+    """A text in which systems are found, while its tabs are read.
+
+    Attributes:
+        source: what to call it.
+        written: its lines.
+        lines: the same, as `tidy_lines` has them.
+        prose: the same, with nothing where strings are.
+        systems: its systems.
+        problems: what could not be read.
+        repeats: the indices of lines about repeats that no bar has taken.
+    """
+
+    source: str
+    written: list[str]
+    lines: list[str]
+    prose: list[str]
+    systems: list[StaffSystem]
+    problems: list[ReadProblem]
+    repeats: list[int]
+
+    @property
+    def head(self) -> range:
+        """The indices of the lines above all systems."""
+        return range(self.systems[0].first_line_number - 1 if self.systems else 0)
+
+    @property
+    def title(self) -> str:
+        """The title above all systems."""
+        return find_title(self.prose[: self.head.stop])
+
+    def read_part(self, part: TabPart) -> Tab | None:
+        """Return the tab of one guitar, in standard tuning; None if it has no notes."""
+        head = range(part.first_line, part.systems[0].first_line_number - 1)
+        above, written = ([each[i] for i in head] for each in (self.prose, self.written))
+        time_lines = filter(None, map(parse_time_line, above))
         columns_per_step, unit = next(time_lines, (0, None))  # 0 where nothing says it
-        rows: list[BarRows] = []
+        bars = self.read_bars(part, columns_per_step)
+        begun = [bar.events for bar in bars if bar.events]
+        if not begun:
+            return None
+        if (
+            len(begun) == 1
+            and not columns_per_step
+            and looks_like_time_signature(begun[0][0].notes)
+        ):
+            message = "two numbers before all others are read as notes, not as a time signature"
+            number = part.systems[0].first_line_number
+            self.problems.append(ReadProblem(self.source, number, message))
+        title, style = find_title(above) or self.title, find_style(written)
+        track = next(filter(None, map(parse_track, above)), part.name)
+        style = style or find_style(self.written[: self.head.stop])
+        tab = Tab(title, STANDARD, tuple(bars), self.source, unit, style, track)
+        if columns_per_step:
+            return tab
+        stated = above + self.prose[: self.head.stop]
+        return replace(
+            tab,
+            stated_time_signature=next(filter(None, map(parse_time_signature, stated)), None),
+            stated_tempo_bpm=next(filter(None, map(parse_tempo, stated)), None),
+        )
+
+    def read_bars(self, part: TabPart, columns_per_step: int) -> list[Bar]:
+        """Return the bars of one guitar.
+
+        Args:
+            part: the guitar.
+            columns_per_step: how many columns a step takes; 0 where nothing says it.
+        """
+        first, rows = part.first_line, list[BarRows]()
         lines_above: dict[int, list[str]] = {}  # by the place of the bar below them
         letters: list[list[RhythmLetter]] = []
         letters_below: list[list[RhythmLetter]] = []
         beats: list[list[BeatMark]] = []
-        for system in group:
-            lines_above[len(rows)] = prose[first : system.first_line_number - 1]
+        string_lines = {number for system in self.systems for number in system.line_numbers}
+        for system in part.systems:
+            lines_above[len(rows)] = self.prose[first : system.first_line_number - 1]
             first = system.first_line_number - 1
-            system_rows, found = split_system_into_bars(
-                system, trust_bar_lines=columns_per_step > 0
-            )
-            above = written[first - 1] if first else ""
-            ends = (written[number - 1].rpartition("|")[2] for number in system.line_numbers)
-            tails = [end for end in ends if "-" not in end]
-            if len(systems) == 1:
-                tails += [prose[i] for i in statements]
-            system_rows = with_repeat_marks(system_rows, rows, above, " ".join(tails))
-            if any(row.num_plays for row in system_rows):
-                statements = [i for i in statements if i != first - 1 and len(systems) > 1]
-            rows += system_rows
-            text_above, text_below = find_text_around(lines, system, string_lines)
-            letters += find_letters(lines[max(0, first - 3) : first], system_rows)
-            letters_below += find_letters(text_below[::-1], system_rows)
-            beats += find_beats(text_above, text_below, system_rows)
-            problems += [ReadProblem(source, line, message) for line, message in found]
+            own, found = split_system_into_bars(system, trust_bar_lines=columns_per_step > 0)
+            self.problems += [ReadProblem(self.source, line, message) for line, message in found]
+            own = self.mark_repeats(system, own, rows)
+            rows += own
+            above, below = find_text_around(self.lines, system, string_lines)
+            letters += find_letters(self.lines[max(0, first - 3) : first], own)
+            letters_below += find_letters(below[::-1], own)
+            beats += find_beats(above, below, own)
         bars = read_bars(rows)
         bars = [apply_bar_changes(bar, lines_above.get(i, ())) for i, bar in enumerate(bars)]
         if columns_per_step:
@@ -220,39 +281,21 @@ def parse_ascii_tabs(
                 letters = letters_below
             bars = with_beat_onsets(with_stated_onsets(bars, letters), beats)
             bars = build_untimed_bars(rows, bars)
-        bars = list(map(_with_tempos_inside, bars))
-        begun = [bar.events for bar in bars if bar.events]
-        if (
-            len(begun) == 1
-            and not columns_per_step
-            and looks_like_time_signature(begun[0][0].notes)
-        ):
-            message = "two numbers before all others are read as notes, not as a time signature"
-            problems.append(ReadProblem(source, group[0].first_line_number, message))
-        if begun:
-            tuning = Tuning(infer_tuning(part, tunings), part.capo)
-            title = find_title([prose[i] for i in head]) or file_title
-            style = find_style([written[i] for i in head]) or file_style
-            track = next(filter(None, (parse_track(prose[i]) for i in head)), part.name)
-            tab = Tab(title, tuning, tuple(bars), source, unit, style, track)
-            if not columns_per_step:
-                stated = (prose[i] for i in head), (prose[i] for i in range(file_head))
-                meter, *_ = *filter(None, map(parse_time_signature, chain(*stated))), None
-                stated = (prose[i] for i in head), (prose[i] for i in range(file_head))
-                tempo, *_ = *filter(None, map(parse_tempo, chain(*stated))), None
-                tab = replace(tab, stated_time_signature=meter, stated_tempo_bpm=tempo)
-            tabs.append(tab)
-    read = {problem.line_number for problem in problems}
-    read |= {n for n, line in enumerate(written, 1) if parse_time_line(line)}
-    read |= {n for n, line in enumerate(written, 1) if apply_bar_changes(NO_BAR, [line]) != NO_BAR}
-    titles = {file_title, *(tab.title for tab in tabs)}
-    if systems and names_unread:
-        problems += find_unread_text(written, lines, systems, titles, read, source)
-    message = "how often something is played, but not from where to where; |: and :| x2 say it"
-    problems += [ReadProblem(source, i + 1, message) for i in statements]
-    if not tabs and not problems:
-        problems = [ReadProblem(source, 1, "no tablature: no six string lines one under the other")]
-    return tabs, sorted(problems, key=lambda problem: problem.line_number)
+        return list(map(_with_tempos_inside, bars))
+
+    def mark_repeats(
+        self, system: StaffSystem, bars: list[BarRows], before: list[BarRows]
+    ) -> list[BarRows]:
+        """Return the bars of a system with their repeats, after those of the systems before."""
+        place, is_alone = system.first_line_number - 2, len(self.systems) == 1
+        ends = (self.written[number - 1].rpartition("|")[2] for number in system.line_numbers)
+        tails = [end for end in ends if "-" not in end]
+        tails += [self.prose[i] for i in self.repeats] if is_alone else []
+        above = self.written[place] if place >= 0 else ""
+        bars = with_repeat_marks(bars, before, above, " ".join(tails))
+        if any(bar.num_plays for bar in bars):
+            self.repeats = [] if is_alone else [i for i in self.repeats if i != place]
+        return bars
 
 
 _TIME_PATTERN = re.compile(
@@ -262,17 +305,6 @@ _TIME_PATTERN = re.compile(
 NO_BAR = Bar(1, ())
 MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
 COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
-_TIME_SIGNATURE_PATTERN = re.compile(
-    r"\W*(?:(?:metre|meter|time(?: signature)?)\s*[:=-]?\s*"
-    r"(?P<beats>\d{1,3})/(?P<kind>1|2|4|8|16|32)"
-    r"|(?P<bare>[2-9]|12)/(?P<of>4|8)(?: time)?)\W*",
-    re.I,
-)
-_TEMPO_PATTERN = re.compile(
-    r"\W*(?:(?:tempo\s*[:=]?|bpm\s*[:=]?|[q\u2669]\s*=)\W*(?P<tempo>\d{1,4})(?:\s*bpm)?"
-    r"|(?P<before>\d{2,3})\s*bpm)\W*",
-    re.I,
-)
 _LATER_TEMPO_PATTERN = re.compile(r"\s*tempo: (?P<tempo>\d{1,4}) from step (?P<step>\d{1,7})\s*")
 _REPEAT_PATTERN = re.compile(r"\s*repeat: (?:begins here|played (?P<times>\d{1,3}) times)\s*")
 _ENDINGS_PATTERN = re.compile(r"\s*endings: (?P<times>\d{1,2}(?: \d{1,2}){0,7})\s*")
@@ -294,15 +326,13 @@ def parse_time_line(line: str) -> tuple[int, int | None] | None:
 def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
     """Return a bar with what the lines above it state."""
     for line in lines:
-        if found := _TIME_SIGNATURE_PATTERN.fullmatch(line):
-            beats, kind = int(found["beats"] or found["bare"]), int(found["kind"] or found["of"])
-            bar = replace(bar, time_signature=(beats, kind)) if beats else bar
-        elif found := _TEMPO_PATTERN.fullmatch(line):
-            tempo = int(found["tempo"] or found["before"])
-            bar = replace(bar, tempo_bpm=tempo) if 1 <= tempo <= 1000 else bar
-        elif found := _LATER_TEMPO_PATTERN.fullmatch(line):
+        if meter := parse_time_signature(line):
+            bar = replace(bar, time_signature=meter)
+        if found := _LATER_TEMPO_PATTERN.fullmatch(line):
             change = int(found["step"]), int(found["tempo"])
             bar = replace(bar, tempo_changes=(*bar.tempo_changes, change))
+        elif tempo := parse_tempo(line):
+            bar = replace(bar, tempo_bpm=tempo)
         elif line.startswith("key: ") and line[5:].strip() in KEYS:
             bar = replace(bar, key=line[5:].strip())
         elif found := _ENDINGS_PATTERN.fullmatch(line):

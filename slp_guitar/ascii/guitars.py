@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from slp_guitar.ascii_tab import (
+from slp_guitar.ascii.systems import (
     LABEL_PATTERN,
     NUM_STRINGS,
     StaffSystem,
@@ -16,7 +16,7 @@ from slp_guitar.ascii_tab import (
     is_barre_mark,
     split_group_into_systems,
 )
-from slp_guitar.fretboard import STANDARD
+from slp_guitar.fretboard import NAMED_TUNINGS, STANDARD
 from slp_guitar.tab import ReadProblem
 from slp_guitar.tab_header import (
     OpenPitches,
@@ -28,13 +28,8 @@ from slp_guitar.tab_header import (
 from slp_guitar.theory import parse_pitch_class
 
 OTHER_INSTRUMENT_TUNINGS: dict[str, OpenPitches] = {
-    "bass": (43, 38, 33, 28),
-    "ukulele": (69, 64, 60, 67),
-    "mandolin": (76, 69, 62, 55),
-    "banjo": (62, 59, 55, 50, 67),
-    "five-string bass": (43, 38, 33, 28, 23),
-    "seven strings": (*STANDARD.open_pitches, 35),
-    "eight strings": (*STANDARD.open_pitches, 35, 30),
+    name: NAMED_TUNINGS[name].open_pitches
+    for name in "bass ukulele mandolin banjo bass-5 seven-string eight-string".split()
 }
 """Open strings of instruments that have not six, the highest first."""
 SIX_STRING_BASS = (48, 43, 38, 33, 28, 23)

@@ -18,8 +18,8 @@ from math import lcm
 from statistics import median
 from typing import NamedTuple
 
-from slp_guitar.ascii_bars import BarRows
-from slp_guitar.ascii_tab import StaffSystem
+from slp_guitar.ascii.bars import BarRows
+from slp_guitar.ascii.systems import StaffSystem
 from slp_guitar.tab import Bar
 
 MAX_LINES_AWAY = 3  # of the strings, among which beats are looked for

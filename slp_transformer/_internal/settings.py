@@ -1,0 +1,127 @@
+"""Settings: fields of a dataclass, each with its range, its help and an example that acts.
+
+    @settings
+    @dataclass(frozen=True)
+    class Config:
+        # In the docstring, below Attributes: "steps: number of training steps."
+        steps: int = setting(100, SIZE, example=3)
+
+        def __post_init__(self) -> None:
+            check_settings(self)
+
+Flags, tables of config.toml, refusals and the reference are made from it, and a test tries every
+example. When the class is made, a field that is no `setting` is refused, and so is one that the
+docstring leaves out, a number without a range, and what has neither an example nor a reason for
+that. Nothing here needs PyTorch.
+"""
+
+import inspect
+import operator
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from types import NoneType
+from typing import Any, TypeVar, get_type_hints
+
+from slp_transformer._internal.choices import check_choice_fields, union_members
+from slp_transformer._internal.config_checks import Range, check_range, is_integer
+
+MadeT = TypeVar("MadeT", bound=type)
+DECLARED: list[type] = []  # all classes whose fields are settings; a test goes through them
+HELP = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)  # of a docstring's Attributes
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known of a setting besides its name, type, default and help.
+
+    Attributes:
+        range: what its values fulfil, and this in words.
+        example: another value than the default, which changes something that is computed: a logit,
+            a gradient, a drawn token, a value of a schedule.
+        given: other settings that the example needs to act.
+        no_example: why there is no example.
+        resumable: whether a run may be resumed with another value.
+        book: its value in the book's model, of a setting that the book's block does not have.
+    """
+
+    range: Range | None
+    example: Any
+    given: Mapping[str, Any]
+    no_example: str
+    resumable: bool
+    book: Any
+
+
+def setting(
+    default: Any,
+    range: Range | None = None,
+    *,
+    example: Any = MISSING,
+    given: Mapping[str, Any] = {},  # noqa: B006  # nobody changes it
+    no_example: str = "",
+    resumable: bool = False,
+    book: Any = MISSING,
+    kw_only: bool = False,
+) -> Any:
+    """Return a field, see `Setting`; without a default it is `MISSING`."""
+    about = Setting(range, example, given, no_example, resumable, book)
+    return field(default=default, metadata={"setting": about}, kw_only=kw_only)
+
+
+def settings_of(made: type) -> dict[str, Setting]:
+    """Return the settings of a class; with another default or type they are what they were."""
+    found: dict[str, Setting] = {}
+    for base in reversed(made.__mro__):
+        for name, each in base.__dict__.get("__dataclass_fields__", {}).items():
+            found |= {name: each.metadata["setting"]} if "setting" in each.metadata else {}
+    return found
+
+
+def help_of(made: type) -> dict[str, str]:
+    """Return what docstrings say of each setting, that of a class before those of its bases."""
+    found: dict[str, str] = {}
+    for base in reversed(made.__mro__):
+        text = inspect.cleandoc(base.__doc__ or "").partition("\nAttributes:\n")[2]
+        found |= {match[1]: " ".join(match[2].split()) for match in HELP.finditer(text)}
+    return found
+
+
+def settings(made: MadeT) -> MadeT:
+    """Check that each field of a dataclass is declared in full.
+
+    Raises:
+        TypeError: naming a field that is no `setting`, or lacks its help, a range or an example.
+    """
+    known, hints, help = settings_of(made), get_type_hints(made, include_extras=True), help_of(made)
+    for each in (each for each in fields(made) if each.init):
+        name, about = f"{made.__name__}.{each.name}", known.get(each.name)
+        if about is None or each.name not in help:
+            raise TypeError(f"{name} needs a setting(...), and a line in the docstring.")
+        if about.range is None and {int, float} & {*union_members(hints[each.name])}:
+            raise TypeError(f"{name} is a number, so its setting needs a range.")
+        same = about.example == each.default is not MISSING
+        if same or (about.example is MISSING) != bool(about.no_example):
+            raise TypeError(f"{name} needs an example, not its default, or a reason why not.")
+    DECLARED.append(made)
+    return made
+
+
+def check_settings(made: Any, *, flags: bool = False) -> None:
+    """Refuse values out of their ranges, and names of no choice; whole numbers become Python's own.
+
+    Args:
+        made: a frozen dataclass.
+        flags: name a setting as a flag, `--top-p` for `top_p`.
+
+    Raises:
+        ValueError: naming the first setting, its range and what it was.
+    """
+    hints = get_type_hints(type(made), include_extras=True)
+    for name, about in settings_of(type(made)).items():
+        value = getattr(made, name)
+        if type(value) is not int and is_integer(value):  # NumPy's, which JSON cannot write
+            object.__setattr__(made, name, operator.index(value))
+        if about.range and not (value is None and NoneType in union_members(hints[name])):
+            check_range(about.range, **{f"--{name.replace('_', '-')}" if flags else name: value})
+    check_choice_fields(made)
