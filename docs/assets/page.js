@@ -1,5 +1,9 @@
 /* What every page does: it makes what scrolls reachable, and prints answers last. */
 
+/* What is shown without scripts alone goes before anything is drawn: the theme takes it away at the
+   page's end, where that would move what is being read. */
+document.documentElement.classList.replace("no-js", "js");
+
 /* Beside a reader's PDF a chapter stands in a frame, which has no need of what is around it. */
 if (window.name === "slp-panel" && parent !== window)
   document.documentElement.classList.add("slp-framed");

@@ -785,9 +785,18 @@ def test_the_first_screen_of_a_chapter_has_its_first_sentence(stem, browser, add
         assert box["y"] + 20 <= 900
 
 
+def test_what_scripts_show_has_its_place_before_the_theme_s_own_has_come(browser, address):
+    page = browser.new_page(viewport=PHONE)
+    page.route("**/bundle.*.js", lambda route: route.abort())
+    page.goto(f"{address}chapters/01_attention/")
+    assert page.locator(".slp-lengths").is_visible()  # else all below it moves
+    page.close()
+
+
 STOPS = """() => { const article = document.querySelector("article");
     return [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex]")]
-        .filter((e) => e.tabIndex >= 0 && e.checkVisibility({ visibilityProperty: true }) &&
+        .filter((e) => e.tabIndex >= 0 && (e.type !== "radio" || e.checked) &&
+            e.checkVisibility({ visibilityProperty: true }) &&
             e.compareDocumentPosition(article) & Node.DOCUMENT_POSITION_FOLLOWING).length }"""
 
 
