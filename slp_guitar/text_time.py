@@ -94,8 +94,7 @@ def infer_timing(tab: Tab) -> FoundTime:
     """
     if tab.steps_per_quarter is not None:
         raise ValueError("This tab has time already.")
-    widths = [bar.steps for bar in tab.bars if bar.events]
-    if not widths:
+    if not any(bar.events for bar in tab.bars):
         raise ValueError("A tab without notes has no time.")
     stated = tab.stated_time_signature
     inner = [bar for bar in tab.bars[1:-1] if bar.events] or [b for b in tab.bars if b.events]

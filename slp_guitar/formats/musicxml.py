@@ -12,14 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from slp_guitar import bounds
-from slp_guitar.formats import safe_read
-from slp_guitar.formats.tab_builder import (
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
-    check_bar_count,
-)
+from slp_guitar.formats import safe_read, tab_builder
+from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
 from slp_guitar.formats.unread import Contents, Omissions, iter_xml_parts
 from slp_guitar.fretboard import STANDARD, Note, Tuning
 from slp_guitar.playing_signs import parse_playing_sign
@@ -69,7 +63,8 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         elif root.tag != "score-partwise":
             raise ValueError("it is no score-partwise or score-timewise")
         names = _read_part_names(root)
-        check_bar_count(sum(1 for _ in root.iter("measure")))  # of all parts, as they cost
+        num_bars = sum(1 for _ in root.iter("measure"))  # of all parts, as they cost
+        tab_builder.check_bar_count(num_bars)
         if sum(1 for _ in root.iter("note")) > max_notes:
             raise ValueError(f"it has more than {max_notes:,} notes and rests")
         title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
@@ -104,7 +99,7 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         omissions = Omissions()
         omissions.record_unread(CONTENTS.find_unread(root))
         builders = [part.place_notes() for part in parts]
-        return build_tabs(source, title, builders, max_notes, omissions)
+        return tab_builder.build_tabs(source, title, builders, max_notes, omissions)
 
 
 def _iter_parts(element: ET.Element) -> Iterator[tuple[tuple[str, ...], ET.Element]]:
