@@ -167,7 +167,8 @@ def test_a_session_with_a_skip_that_is_not_listed_fails(tmp_path, workers, varia
             *("--rootdir", str(tmp_path), str(tmp_path)),
         ],
         cwd=tmp_path,
-        env=os.environ | {variable: "skips.toml", "PYTHONPATH": str(ROOT / "tests" / "helpers")},
+        env=os.environ
+        | {"SLP_SKIPS": "", variable: "skips.toml", "PYTHONPATH": str(ROOT / "tests" / "helpers")},
         capture_output=True,
         encoding="utf-8",
     )

@@ -100,7 +100,7 @@ class NumpyArray(Protocol):
         """Return where its numbers are, and of what kind."""
 
 
-TokenData = Int[Tensor, "tokens"] | ArrayTokens | NumpyArray | DataSource
+TokenData = Int[Tensor, "_"] | ArrayTokens | NumpyArray | DataSource
 """What can be trained and evaluated on: a row of ids in one form or another, or a source."""
 
 

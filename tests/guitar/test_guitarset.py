@@ -11,15 +11,18 @@ import pytest
 from slp_guitar.guitarset import read_guitarset_tabs, read_jams_tab
 from slp_guitar.tab_task import TabData, TabTask
 from slp_transformer.tasks.base import Dataset
-from slp_transformer.tasks.config_files import load_config, override
+from slp_transformer.tasks.config_files import load_config
 
 REAL = os.environ.get("SLP_GUITARSET", "")
 """A folder with files of the publisher's, 00_BN1-129-Eb_comp and _solo among them."""
 
 
 def prepare(source: Path, folder: Path) -> Dataset:
-    config = override(load_config(task="tabs"), {"model": {"context_length": 20}})
-    return TabTask().prepare(replace(config, data=TabData(str(source))), folder)
+    config = load_config(task="tabs")
+    config = replace(
+        config, model=replace(config.model, context_length=20), data=TabData(str(source))
+    )
+    return TabTask().prepare(config, folder)
 
 
 def jams(notes, beats=9, first=1, chords=(("C:maj", "C:maj/1"),)):

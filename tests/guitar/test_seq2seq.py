@@ -110,7 +110,9 @@ def test_translation_is_the_likeliest_legal_place_each_time():
         grip = ()
         for _ in pitches:
             notes = source[: len(places_so_far) + 1]
-            reads = seq2seq.interleave_notes_and_targets(notes, torch.tensor(places_so_far))
+            reads = seq2seq.interleave_notes_and_targets(
+                notes, torch.tensor(places_so_far, dtype=torch.long)
+            )
             with torch.no_grad():
                 H_enc, cache = model.encode(source.unsqueeze(0)), KVCache()
                 u = model.decode(reads.unsqueeze(0), H_enc, cache=cache)[0, -1]

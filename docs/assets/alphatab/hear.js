@@ -186,7 +186,7 @@
     });
   });
 
-  /* In a chapter the stage comes to the tab that is to be heard; on the home page it has its place. */
+  /* In a chapter the stage comes to the tab that is heard; on the home page it has its place. */
   for (const button of document.querySelectorAll("button[data-tex]")) {
     const offer = button.closest(".slp-hear-this");
     offer.hidden = false;
