@@ -100,14 +100,16 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     "not divided [no / sigma]: The row is not divided by its standard deviation.",
     "all rows together: Mean and σ are those of the matrix; each row has its own.",
     lambda x, gamma, beta, solve: (
-        gamma * solve(x.flatten(), torch.ones(n := x.numel()), torch.zeros(n)).view_as(x) + beta
+        gamma
+        * solve(x=x.flatten(), gamma=torch.ones(n := x.numel()), beta=torch.zeros(n)).view_as(x)
+        + beta
     ),
     "mean of all [mean over axis None]: The mean is that of the whole matrix; each row has its "
     "own.",
     "σ of all [var over axis None]: σ is that of the whole matrix; each row has its own.",
     "over tokens: Mean and σ are taken over the tokens, not over the features of a row.",
     lambda x, gamma, beta, solve: (
-        gamma * solve(x.T, torch.ones(len(x)), torch.zeros(len(x))).T + beta
+        gamma * solve(x=x.T, gamma=torch.ones(len(x)), beta=torch.zeros(len(x))).T + beta
     ),
     "gain on the offset [addition before multiplication]: γ multiplies β as well: multiply the "
     "row by γ first, then add β.",
@@ -132,20 +134,20 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
         gamma * (x - x.mean(-1, keepdim=True)) / (x * x).mean(-1, keepdim=True).sqrt() + beta
     ),
     "gain first: γ multiplies the row before it is normalized; multiply the result.",
-    lambda x, gamma, beta, solve: solve(gamma * x, torch.ones_like(gamma), beta),
+    lambda x, gamma, solve: solve(x=gamma * x, gamma=torch.ones_like(gamma)),
     "gain before the mean: γ multiplies the row before μ is subtracted; multiply the result.",
     lambda x, gamma, beta: (
         (gamma * x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True) + beta
     ),
     "gain + 1 [gamma and 1]: The gain is 1 + γ; here it is γ itself.",
     "gain summed: This is the dot product of γ and the row; γ multiplies elementwise.",
-    lambda x, gamma, beta, solve: (
-        (solve(x, torch.ones_like(gamma), 0 * beta) @ gamma)[..., None] + beta
+    lambda gamma, beta, solve: (
+        (solve(gamma=torch.ones_like(gamma), beta=0 * beta) @ gamma)[..., None] + beta
     ),
     "gain summed (of a row): …",  # which stops for a matrix
-    lambda x, gamma, beta, solve: solve(x, torch.ones_like(gamma), 0 * beta) @ gamma + beta,
+    lambda gamma, beta, solve: solve(gamma=torch.ones_like(gamma), beta=0 * beta) @ gamma + beta,
     "gain summed (γ first): …",
-    lambda x, gamma, beta, solve: gamma @ solve(x, torch.ones_like(gamma), 0 * beta) + beta,
+    lambda gamma, beta, solve: gamma @ solve(gamma=torch.ones_like(gamma), beta=0 * beta) + beta,
     *_large_epsilons(),
     "multiplied by σ [1 by the variance]: The row is multiplied by σ; divide by it.",
     "one more in the variance [-1 for 0]: The variance divides by d + 1; it should divide by d.",
@@ -161,7 +163,7 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
         + beta
     ),
     "normalized twice: The row is normalized twice.",
-    lambda gamma, beta, right, solve: solve(right, gamma, beta),
+    lambda right, solve: solve(x=right),
     "not squared: The square is missing: the mean of x − μ is 0, but for rounding; σ is the root "
     "of the mean of squares.",
     lambda x, gamma, beta: (
@@ -293,13 +295,11 @@ GATE_MISTAKES = (
     _gated_cases,
     *GATE_MISTAKES,
     "gate on the other side: Swish is applied to the second product, not the first.",
-    lambda x, W_1, b_1, W_2, b_2, W_3, b_3, solve: solve(x, W_2, b_2, W_1, b_1, W_3, b_3),
+    lambda W_1, b_1, W_2, b_2, solve: solve(W_1=W_2, b_1=b_2, W_2=W_1, b_2=b_1),
     "W_1 twice: Both factors come from W_1 and b_1; the second is x W_2 + b_2.",
     lambda x, W_1, b_1, W_3, b_3: F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1) @ W_3 + b_3,
     "no biases: The biases are not added.",
-    lambda x, W_1, b_1, W_2, b_2, W_3, b_3, solve: solve(
-        x, W_1, 0 * b_1, W_2, 0 * b_2, W_3, 0 * b_3
-    ),
+    lambda b_1, b_2, b_3, solve: solve(b_1=0 * b_1, b_2=0 * b_2, b_3=0 * b_3),
     "bent late [silu last]: Swish comes after the product of the two; it belongs to the first "
     "alone.",
     "bent early: Swish is applied to x; apply it to the first product.",

@@ -48,15 +48,13 @@ def _cross_cases() -> list[Inputs]:
     "H_enc for X: The queries come from H_enc; they should come from the decoder's X.",
     "X and H_enc swapped: X and H_enc are swapped: the queries should come from X.",
     "X and H_enc swapped (cut): …",
-    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(H_enc, X, W_Q, W_K, W_V)[: len(X)],
+    lambda X, H_enc, solve: solve(X=H_enc, H_enc=X)[: len(X)],
     "causal [causal in any case]: A causal mask hides part of the source; the decoder sees all of "
     "it.",
     "other axis: The softmax runs over the queries; it should run over the source's tokens.",
     "no W_V [no @ W_V]: The values are the rows of H_enc themselves; multiply them by W_V.",
     "scaled by √d: The scores are divided by √d; divide by √d_k.",
-    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(
-        X, H_enc, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V
-    ),
+    lambda W_Q, solve: solve(W_Q=W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5),
     *OF_EVERY_HEAD,
     "all entries: The softmax is taken of the whole matrix; each row should sum to 1.",
     "weights [no @ V]: These are the attention weights; multiply them by the values.",
@@ -65,12 +63,10 @@ def _cross_cases() -> list[Inputs]:
     "equal weights [X = 0]: All tokens of the source get the same weight; the weights are the "
     "softmax of the scores.",
     "both read: Keys and values come from both streams; cross-attention reads H_enc alone.",
-    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(X, torch.cat([H_enc, X]), W_Q, W_K, W_V),
+    lambda X, H_enc, solve: solve(H_enc=torch.cat([H_enc, X])),
     "scaled by √n: The scores are divided by the root of the number of the source's tokens; "
     "divide by √d_k.",
-    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(
-        X, H_enc, W_Q, W_K * (W_K.shape[1] / len(H_enc)) ** 0.5, W_V
-    ),
+    lambda H_enc, W_K, solve: solve(W_K=W_K * (W_K.shape[1] / len(H_enc)) ** 0.5),
 )
 def cross_attention(
     X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, mistakes: Mistakes

@@ -128,13 +128,13 @@ def _loss_cases() -> list[Inputs]:
     "last position counted [one more in mean]: The sum is divided by N; only N − 1 positions have "
     "a next word.",
     "first word not predicted: The first loss is left out: U[0] predicts ids[1].",
-    lambda U, ids, solve: solve(U[1:], ids[1:]),
+    lambda U, ids, solve: solve(U=U[1:], ids=ids[1:]),
     "last alone [last row of the losses of the words]: Only the last word's loss is taken; take "
     "the mean over all that came next.",
     "returned too early [first row of the losses of the words]: Only the first word's loss is "
     "left: return after the loop, not in it.",
     "returned too early (divided): …",
-    lambda U, ids, solve: solve(U[:2], ids[:2]) / (len(ids) - 1),
+    lambda U, ids, solve: solve(U=U[:2], ids=ids[:2]) / (len(ids) - 1),
     "mean of 1 − p: The mean of 1 − p is taken; the loss of a word is −log p.",
     lambda U, ids: 1 - U[:-1].softmax(-1).gather(-1, ids[1:, None]).mean(),
     "divided by |V|: The sum is divided by the size of the vocabulary; divide by the number of "
@@ -171,7 +171,7 @@ def _padded_cases() -> list[Inputs]:
     *SHIFTS,
     *LOSS_MISTAKES,
     "padding counted: Padding counts as a target; it should not.",
-    lambda U, ids, solve: solve(U, ids, -1),
+    lambda solve: solve(pad_id=-1),
     "padding dropped first: Padding is taken out before the shift, so that words that do not "
     "follow each other become neighbors: shift first, and then leave padding out.",
     lambda U, ids, pad_id: next_token_loss.solve(U[ids != pad_id], ids[ids != pad_id]),
@@ -209,14 +209,14 @@ def _padded_cases() -> list[Inputs]:
     ),
     "across texts: A text's last position predicts the first word of the next; shift each by "
     "itself.",
-    lambda U, ids, pad_id, solve: solve(U.reshape(1, -1, U.shape[-1]), ids.reshape(1, -1), pad_id),
+    lambda U, ids, solve: solve(U=U.reshape(1, -1, U.shape[-1]), ids=ids.reshape(1, -1)),
     "padding alone: The loss is taken where the target is padding; take it where it is not.",
     lambda U, ids, pad_id: F.cross_entropy(
         U[:, :-1].flatten(0, 1), ids[:, 1:].where(ids[:, 1:] == pad_id, -100).flatten()
     ),
     "mean of means: Each text's mean is taken first; average over all tokens alike.",
-    lambda U, ids, pad_id, solve: torch.stack(
-        [solve(U[b : b + 1], ids[b : b + 1], pad_id) for b in range(len(U))]
+    lambda U, ids, solve: torch.stack(
+        [solve(U=U[b : b + 1], ids=ids[b : b + 1]) for b in range(len(U))]
     ).mean(),
     "0 as padding [pad_id = 0]: Tokens with id 0 are left out; padding has the id `pad_id`.",
     "padding judged by the input: Padding is left out by the inputs; go by the targets.",
@@ -237,17 +237,13 @@ def _padded_cases() -> list[Inputs]:
     ),
     "after the first: All words after a text's first padding are left out; padding may be "
     "anywhere.",
-    lambda U, ids, pad_id, solve: solve(
-        U,
-        torch.cat(
+    lambda ids, pad_id, solve: solve(
+        ids=torch.cat(
             [ids[:, :1], (t := ids[:, 1:]).where((t == pad_id).cumsum(1) == 0, pad_id)], dim=1
-        ),
-        pad_id,
+        )
     ),
     "padding impossible: The logit of padding is −∞; leave the logits as they are.",
-    lambda U, ids, pad_id, solve: solve(
-        U.index_fill(-1, torch.tensor(pad_id), -math.inf), ids, pad_id
-    ),
+    lambda U, pad_id, solve: solve(U=U.index_fill(-1, torch.tensor(pad_id), -math.inf)),
     "view for transpose: A view or reshape moves the words' axis, so that logits of different "
     "positions mix: transpose, or flatten batch and positions.",
     lambda U, ids, pad_id: F.cross_entropy(
@@ -282,11 +278,11 @@ def _masked_cases() -> list[Inputs]:
     "all positions [mean row of the losses of the words]: All positions count; only the masked "
     "ones should.",
     "the others: The positions that are not masked count; the masked ones should.",
-    lambda U, x, M, solve: solve(U, x, torch.tensor([i for i in range(len(x)) if i not in M])),
+    lambda x, M, solve: solve(M=torch.tensor([i for i in range(len(x)) if i not in M])),
     "next word: Position i is compared with the next word; the masked word is its own.",
-    lambda U, x, M, solve: solve(U, x.roll(-1), M),
+    lambda x, solve: solve(x=x.roll(-1)),
     "next word (or the last): …",
-    lambda U, x, M, solve: solve(U, torch.cat([x[1:], x[-1:]]), M),
+    lambda x, solve: solve(x=torch.cat([x[1:], x[-1:]])),
     "divided by N: The sum is divided by N; divide it by the number of masked positions.",
     lambda x, M, right: right * len(M) / len(x),
     "other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run "
@@ -362,7 +358,7 @@ def _perplexity_cases() -> list[Inputs]:
     "−log p.",
     lambda probabilities: 1 / probabilities.min(),
     "first left out: The first word is left out; all of them have a probability here.",
-    lambda probabilities, solve: solve(probabilities[1:]),
+    lambda probabilities, solve: solve(probabilities=probabilities[1:]),
     "fourth root: The root is always the 4th; it is the T-th, of as many words as there are.",
     lambda probabilities: (-probabilities.log().sum() / 4).exp(),
 )
@@ -409,12 +405,12 @@ def _lora_cases() -> list[Inputs]:
     "scaled by the root [A · √width]: What the adapter adds is multiplied by α/√r; it should be "
     "by α/r.",
     "all scaled: xW is scaled, too; the scale belongs to the adapter alone.",
-    lambda x, W, A, B, alpha, solve: solve(x, alpha / A.shape[1] * W, A, B, alpha),
+    lambda W, A, alpha, solve: solve(W=alpha / A.shape[1] * W),
     "r of the wrong axis [0 for 1]: The scale divides by the size of x; r is A's number of "
     "columns.",
     "−A: The adapter is subtracted; add it.",
     "r is d: The scale divides by B's number of columns, d; r is A's.",
-    lambda x, W, A, B, alpha, solve: solve(x, W, A, B, alpha * A.shape[1] / B.shape[1]),
+    lambda A, B, alpha, solve: solve(alpha=alpha * A.shape[1] / B.shape[1]),
     "divided [sides of /]: The scale is upside down: it should be α/r.",
 )
 def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:
