@@ -138,8 +138,7 @@ def _sum_cases() -> list[Inputs]:
     "alpha_i = 1: The rows are added up without their weights.",
     "mean [alpha_i / width]: The sum is divided by the number of rows; the weights sum to 1 "
     "already.",
-    "mean of the rows: The rows are averaged; each counts by its weight.",
-    lambda alpha_i, rows: rows[: len(alpha_i)].mean(0),
+    "mean of the rows [mean of alpha_i]: The rows are averaged; each counts by its weight.",
     "mean of all rows: The sum is divided by the number of rows; the weights sum to 1 already.",
     lambda rows, right: right / len(rows),
     "all rows without weights: The rows are added up without their weights, even those that have "

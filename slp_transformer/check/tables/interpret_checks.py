@@ -269,10 +269,8 @@ def _copying_cases() -> list[Inputs]:
     _copying_cases,
     "columns [argmax over axis 0]: The largest number of each column is taken; take that of each "
     "row.",
-    "cosine: The rows of E are divided by their norms; take the products with E itself.",
-    lambda E, W_V, W_O: (
-        (E @ W_V @ W_O @ E.T / E.norm(dim=-1)).argmax(-1).eq(torch.arange(len(E))).to(E).mean()
-    ),
+    "cosine [E of norm 1]: The rows of E are divided by their norms; take the products with E "
+    "itself.",
     "raised at all: This counts tokens that raise themselves at all; they should raise themselves "
     "most.",
     lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).diagonal().gt(0).to(E).mean(),

@@ -409,8 +409,7 @@ def _lora_cases() -> list[Inputs]:
     "r of the wrong axis [0 for 1]: The scale divides by the size of x; r is A's number of "
     "columns.",
     "−A: The adapter is subtracted; add it.",
-    "r is d: The scale divides by B's number of columns, d; r is A's.",
-    lambda A, B, alpha, solve: solve(alpha=alpha * A.shape[1] / B.shape[1]),
+    "r is d [W in a place]: The scale divides by B's number of columns, d; r is A's.",
     "divided [sides of /]: The scale is upside down: it should be α/r.",
 )
 def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:

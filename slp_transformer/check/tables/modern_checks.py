@@ -9,6 +9,7 @@ from torch import Tensor
 
 from slp_transformer.check.diagnosing.diagnosis import Inputs, Mistakes, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn, vector
+from slp_transformer.check.diagnosing.row_changes import center
 from slp_transformer.check.tables.block_checks import GATE_MISTAKES, LabeledFunction, swiglu
 
 
@@ -23,9 +24,7 @@ def _rms_cases() -> list[Inputs]:
     "RMSNorm (Zhang and Sennrich 2019, equation 4), with ε under the root",
     _rms_cases,
     "mean subtracted: The mean is subtracted from the row; RMSNorm does not subtract it.",
-    lambda x, gamma, eps: (
-        gamma * (x - x.mean(-1, keepdim=True)) / (x.square().mean(-1, keepdim=True) + eps).sqrt()
-    ),
+    lambda x, gamma, eps: gamma * center(x) / (x.square().mean(-1, keepdim=True) + eps).sqrt(),
     "layer norm [x centered]: This is layer norm; RMSNorm does not subtract the mean.",
     "deviation: The row is divided by its standard deviation; divide by the root mean square.",
     lambda x, gamma, eps: gamma * x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt(),
@@ -53,7 +52,7 @@ def _rms_cases() -> list[Inputs]:
         gamma * x / (x.square().sum(-1, keepdim=True) / (x.shape[-1] - 1) + eps).sqrt()
     ),
     "gain first: γ multiplies the row before it is normalized; multiply the result.",
-    lambda x, gamma, solve: solve(x=gamma * x, gamma=torch.ones_like(gamma)),
+    lambda x, gamma, solve: solve(x=gamma * x, gamma=1),
     "ε always the same: ε is a fixed number; use `eps`.",
     lambda solve: solve(eps=1e-6),
     "ε always the same (1e-5): …",
@@ -87,12 +86,9 @@ def _rotation_cases() -> list[Inputs]:
     "backwards: The rotation goes the other way: a′ = a cos − b sin and b′ = a sin + b cos.",
     lambda X, start, base: _turn(X, -_angles(X, start, base)),
     "neighbors: Neighboring columns form pairs; pair column i with column i + d_k/2.",
-    lambda X, solve: (
-        solve(X=torch.cat([X[:, ::2], X[:, 1::2]], 1)).unflatten(1, (2, -1)).mT.flatten(1)
-    ),
+    lambda solve: solve("neighbors, not put back").unflatten(1, (2, -1)).mT.flatten(1),
     "start = 0: The positions begin at 0; the first row is at position `start`.",
-    "one position: All rows are rotated to position `start`; row n is at start + n.",
-    lambda X, solve: torch.cat([solve(X=row[None]) for row in X]),
+    "one position [fixed 1 (3)]: All rows are rotated to position `start`; row n is at start + n.",
     "root of base: θ_i is base^(−i/d_k); it should be base^(−2i/d_k).",
     "base squared: θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).",
     "1/base: The minus in the exponent −2i/d_k is missing.",
@@ -104,12 +100,8 @@ def _rotation_cases() -> list[Inputs]:
     "half turned: The second column of each pair is not changed.",
     lambda X, right: torch.cat([right.chunk(2, 1)[0], X.chunk(2, 1)[1]], 1),
     "turned twice: b′ is computed from the new a′; use the old a.",
-    lambda X, start, base, right: torch.cat(
-        [
-            a := right.chunk(2, 1)[0],
-            a * (angle := _angles(X, start, base)).sin() + X.chunk(2, 1)[1] * angle.cos(),
-        ],
-        1,
+    lambda right, solve: torch.cat(
+        [right.chunk(2, 1)[0], solve(X=solve("half turned")).chunk(2, 1)[1]], 1
     ),
     "added: Sines and cosines are added, like the book's P; rotate the pairs by them.",
     lambda X, start, base: (
@@ -138,9 +130,7 @@ def _rotation_cases() -> list[Inputs]:
     "cosines alone: The sines are missing: a′ = a cos − b sin and b′ = a sin + b cos.",
     lambda X, start, base: X * _angles(X, start, base).cos().repeat(1, 2),
     "pairs from the last: The last pair turns fastest; it should be the first, with θ_0 = 1.",
-    lambda X, solve: (
-        solve(X=X.unflatten(1, (2, -1)).flip(2).flatten(1)).unflatten(1, (2, -1)).flip(2).flatten(1)
-    ),
+    lambda X, start, base: _turn(X, _angles(X, start, base).flip(1)),
 )
 def rotary(X: Tensor, start: int, base: float) -> Tensor:
     """Check `rotary(X, start, base)`: rows at positions start, start + 1, …, turned to them."""
@@ -183,9 +173,8 @@ def _step_cases() -> list[Inputs]:
     "one too early [size too small]: The new token is at position n, not n − 1: there are n "
     "cached keys before it.",
     "no scaling [q · √width]: The scores are not divided by √d_k.",
-    "scaled by the length: The scores are divided by the root of the number of keys; divide by "
-    "√d_k.",
-    lambda q, K, right: right * (len(q) / (len(K) + 1)) ** 0.5,
+    "scaled by the length [K in a place (3)]: The scores are divided by the root of the number of "
+    "keys; divide by √d_k.",
     "scaled by d_k [no ** 0.5]: The scores are divided by d_k; divide by its root.",
     "key one too early: The new key is rotated to position n − 1; it is at n, like the query.",
     lambda k, rotate, solve: solve(k=rotate(k, -1)),
@@ -300,8 +289,8 @@ def published_ffn(
     "`param-count` of today's block",
     lambda: [(1, 2, 2, 1, 3, 5), (28, 1024, 16, 8, 128, 3072), (32, 4096, 32, 8, 128, 14336)],
     "A for G: Keys and values are counted for A heads; G heads have them.",
-    "keys alone: W_V is missing: the G groups have values as well as keys.",
-    lambda L, d, A, G, d_k, d_ff: L * d * (2 * A * d_k + G * d_k + 3 * d_ff),
+    "keys alone [multiplication before addition (2)]: W_V is missing: the G groups have values as "
+    "well as keys.",
     "two matrices [2 for 3]: The gated layer has three matrices, not two.",
     "no W_O: W_O is missing: it has A·d_k rows and d columns.",
     lambda L, d, A, G, d_k, d_ff: L * d * (A * d_k + 2 * G * d_k + 3 * d_ff),

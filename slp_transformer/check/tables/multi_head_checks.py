@@ -313,10 +313,7 @@ def _cache_cases() -> list[Inputs]:
     lambda right: (right[2].sum(0), *right[1:]),
     "new value left out: The new token's weight is dropped before the product with V: its own "
     "value counts, too.",
-    lambda V, right, solve: (
-        right[0] - solve(V=0 * V)[0],
-        *right[1:],
-    ),
+    lambda V, right, solve: (right[0] - solve(V=0 * V)[0], *right[1:]),
     "not kept: The new key and value are used but not kept: return the longer K and V.",
     lambda K, V, right: (right[0], K, V),
     "put in front: The new key and value are put in front; they belong at the end.",
@@ -333,13 +330,10 @@ def _cache_cases() -> list[Inputs]:
     "new ones alone: Only the new key and value are returned; return all keys and values.",
     lambda x, W_K, W_V, right: (right[0], (x @ W_K)[None], (x @ W_V)[None]),
     "value in front: The new value is put in front, but the new key at the end; both belong there.",
-    lambda x, W_Q, W_K, W_V, K, V: (
-        torch.softmax(
-            (keys := torch.cat([K, (x @ W_K)[None]])) @ (q := x @ W_Q) / len(q) ** 0.5, -1
-        )
-        @ (values := torch.cat([(x @ W_V)[None], V])),
-        keys,
-        values,
+    lambda x, W_Q, right: (
+        attention.solve((x @ W_Q)[None], right[1], V := right[2].roll(1, 0), torch.zeros(()))[0],
+        right[1],
+        V,
     ),
     "oldest dropped: The first cached token is dropped; keep all of them.",
     lambda K, V, solve: solve(K=K[1:], V=V[1:]),

@@ -331,15 +331,7 @@ def _beam_cases() -> list[Inputs]:
         *step[1:],
     ),
     "best alone (as many as there are): …",
-    lambda scores, log_y, width, solve: (
-        (best := scores.argmax())
-        + (
-            step := solve(
-                scores=scores[best, None], log_y=log_y[best, None], width=min(width, log_y.shape[1])
-            )
-        )[0],
-        *step[1:],
-    ),
+    lambda log_y, width, solve: solve("best alone", width=min(width, log_y.shape[1])),
     "lowest: The lowest scores are kept; it should be the highest.",
     lambda scores, log_y, solve: (*(low := solve(scores=-scores, log_y=-log_y))[:2], -low[2]),
     "worst first: The worst of those kept comes first; begin with the best.",

@@ -76,8 +76,7 @@ def _merged_cases() -> list[Inputs]:
     "one over α: The adapter is divided by α; multiply it by α/r.",
     lambda A, alpha, solve: solve(alpha=A.shape[1] / alpha),
     "scale upside down [sides of /]: The scale is upside down: it should be α/r.",
-    "r is d: The scale divides by B's number of columns, d; r is A's.",
-    lambda A, B, alpha, solve: solve(alpha=alpha * A.shape[1] / B.shape[1]),
+    "r is d [W in a place]: The scale divides by B's number of columns, d; r is A's.",
     "scaled by the root [A · √width]: The adapter is multiplied by α/√r; it should be multiplied "
     "by α/r.",
 )

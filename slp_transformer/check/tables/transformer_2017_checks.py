@@ -117,17 +117,15 @@ def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
     "the larger: The larger of the two is used; use the smaller one.",
     lambda step, d, warmup: d**-0.5 * max(step**-0.5, step * warmup**-1.5),
     "no width [no · d ** (-0.5)]: The factor d^−0.5 is missing.",
-    "width not rooted: The factor is 1/d; it should be d^−0.5.",
-    lambda d, right: right / d**0.5,
+    "width not rooted [· d ** (-0.5) twice]: The factor is 1/d; it should be d^−0.5.",
     "then · d: The factor is d^0.5; it should be d^−0.5.",
     "no climb [step for warmup]: The warmup is missing, or its power is upside down: until step "
     "`warmup`, the rate grows with the step.",
-    "no fall: The decay is missing: after `warmup`, the rate falls as step^−0.5.",
-    lambda step, d, warmup: d**-0.5 * (step * warmup**-1.5),
+    "no fall [no ** -0.5 (2)]: The decay is missing: after `warmup`, the rate falls as step^−0.5.",
     "warmup's exponent [0.5 for 1.5]: The exponent of `warmup` should be −1.5, so that the two "
     "parts meet there.",
-    "constant: After the warmup the rate stays constant; it should fall as step^−0.5.",
-    lambda step, d, warmup: d**-0.5 * warmup**-0.5 * min(1, step / warmup),
+    "constant [warmup in a place (2)]: After the warmup the rate stays constant; it should fall as "
+    "step^−0.5.",
     "step + 1: The step is increased by 1; it counts from 1 already.",
     "no root in the climb: The climb is step/warmup; it should be step · warmup^−1.5.",
     lambda step, d, warmup: d**-0.5 * min(step**-0.5, step / warmup),
@@ -135,8 +133,8 @@ def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
     lambda step, d, warmup: d**-0.5 * min(1 / step, step * warmup**-1.5),
     "width on the fall alone: d^−0.5 multiplies only one of the two parts; put min(…) in brackets.",
     lambda step, d, warmup: min(d**-0.5 * step**-0.5, step * warmup**-1.5),
-    "step in the power: The step is raised to −1.5 with `warmup`; only `warmup` is.",
-    lambda step, d, warmup: d**-0.5 * min(step**-0.5, (step * warmup) ** -1.5),
+    "step in the power [multiplication before power (2)]: The step is raised to −1.5 with "
+    "`warmup`; only `warmup` is.",
     "sum of both: The two parts are added; use the smaller one.",
     lambda step, d, warmup: d**-0.5 * (step**-0.5 + step * warmup**-1.5),
 )
