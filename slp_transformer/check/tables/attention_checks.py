@@ -320,8 +320,8 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     ),
     "causal as well: The future is hidden beside what the mask hides: add the mask alone.",
     lambda mask, solve: solve(mask=mask + torch.full_like(mask, -INF).triu(1)),
-    "scaled by √N [size of another axis]: The scores are divided by the root of the number of "
-    "tokens, not √d_k.",
+    "scaled by √N: The scores are divided by the root of the number of tokens, not √d_k.",
+    lambda Q, solve: solve(Q=Q * (Q.shape[-1] / Q.shape[-2]) ** 0.5),
     "scaled by √N (keys): …",
     lambda Q, K, solve: solve(Q=Q * (Q.shape[-1] / K.shape[-2]) ** 0.5),
     "other axis: The softmax runs over the queries; each row of weights should sum to 1.",

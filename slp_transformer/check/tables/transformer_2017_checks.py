@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing.diagnosis import Inputs, check
+from slp_transformer.check.diagnosing.diagnosis import Inputs, Mistakes, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn, vector
-from slp_transformer.check.tables.loss_checks import epsilon_in_log
+from slp_transformer.check.tables.loss_checks import LOG_MISTAKES, log_probabilities
 
 
 @check(
@@ -74,18 +74,7 @@ def _loss_cases() -> list[Inputs]:
     "right word without its part: The right word gets 1 − `share`; its part of it, `share`/|V|, "
     "comes on top.",
     lambda u, word, share, right: right + share / len(u) * u.log_softmax(-1)[word],
-    "plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use "
-    "log_softmax.",
-    lambda u, word, share: (
-        -(1 - share) * (log_y := u.float().softmax(-1).log())[word] - share * log_y.mean()
-    ),
-    *epsilon_in_log(
-        lambda eps: (
-            lambda u, word, share: (
-                -(1 - share) * (log_y := (u.softmax(-1) + eps).log())[word] - share * log_y.mean()
-            )
-        )
-    ),
+    *LOG_MISTAKES,
     "scores for log y: The mean is that of the scores; take that of log y.",
     lambda u, word, share: -(1 - share) * u.log_softmax(-1)[word] - share * u.mean(),
     "always 0.1: The share is always 0.1; use `share`.",
@@ -97,9 +86,9 @@ def _loss_cases() -> list[Inputs]:
         -(1 - share) * (log_y := torch.log_softmax(u, -1))[word] - share / len(u) * log_y.mean()
     ),
 )
-def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
+def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
     """Check `smoothed_loss(u, word, share)`: of logits u [V] for one right word."""
-    log_y = torch.log_softmax(u, -1)
+    log_y = log_probabilities(u, mistakes)
     return -(1 - share) * log_y[word] - share * log_y.mean()
 
 
