@@ -21,21 +21,6 @@ SCALES = (
 )
 
 
-# Those of `attention` that every head can make.
-OF_EVERY_HEAD = (
-    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
-    "scaled by √(d_k·d_v): The scores are divided by √(d_k·d_v); divide by √d_k alone.",
-    "scaled after softmax: The division by √d_k comes after the softmax, not before it.",
-    "values scaled: The result, or V, is divided by √d_k as well; only the scores should be.",
-    "cosines: Queries and keys are divided by their norms, so that the scores are cosines; the "
-    "scores are dot products, divided by √d_k.",
-    "scaled cosines: Queries and keys are divided by their norms first; leave them as they are.",
-    "norms of the keys: The scores are divided by the norms of the keys; divide by √d_k.",
-    "norms of the queries: The scores are divided by the norms of the queries; divide by √d_k.",
-    "scores negated: The sign of the scores is reversed: the smallest gets the largest weight.",
-)
-
-
 def scale(d_k: int, mistakes: Mistakes) -> float:
     """Return the divisor of the scores."""
     divisors = {
@@ -48,6 +33,33 @@ def scale(d_k: int, mistakes: Mistakes) -> float:
         "multiplied by the root": d_k**-0.5,
     }
     return float(option_for_mistake(mistakes, divisors, d_k**0.5))
+
+
+OF_ATTENTION = (
+    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
+    lambda Q, V, solve: solve(Q=Q * (Q.shape[-1] / V.shape[-1]) ** 0.5),
+    "scaled by √(d_k·d_v): The scores are divided by √(d_k·d_v); divide by √d_k alone.",
+    lambda Q, V, solve: solve(Q=Q / V.shape[-1] ** 0.5),
+    "scaled after softmax: The division by √d_k comes after the softmax, not before it.",
+    lambda Q, solve: solve(Q=Q * Q.shape[-1] ** 0.5) / Q.shape[-1] ** 0.5,
+    "values scaled: The result, or V, is divided by √d_k as well; only the scores should be.",
+    lambda K, right: right / K.shape[-1] ** 0.5,
+    "cosines: Queries and keys are divided by their norms, so that the scores are cosines; the "
+    "scores are dot products, divided by √d_k.",
+    lambda Q, K, solve: solve(
+        Q=F.normalize(Q, dim=-1) * Q.shape[-1] ** 0.5, K=F.normalize(K, dim=-1)
+    ),
+    "scaled cosines: Queries and keys are divided by their norms first; leave them as they are.",
+    lambda Q, K, solve: solve(Q=F.normalize(Q, dim=-1), K=F.normalize(K, dim=-1)),
+    "norms of the keys: The scores are divided by the norms of the keys; divide by √d_k.",
+    lambda Q, K, solve: solve(Q=Q * Q.shape[-1] ** 0.5, K=K / K.norm(dim=-1, keepdim=True)),
+    "norms of the queries: The scores are divided by the norms of the queries; divide by √d_k.",
+    lambda Q, solve: solve(Q=Q * Q.shape[-1] ** 0.5 / Q.norm(dim=-1, keepdim=True)),
+    "scores negated [−Q]: The sign of the scores is reversed: the smallest gets the largest "
+    "weight.",
+)
+# In what they make of attention, every head can make them.
+OF_EVERY_HEAD = tuple(row for row in OF_ATTENTION if isinstance(row, str))
 
 
 def _softmax_cases() -> list[Inputs]:
@@ -303,17 +315,6 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     "`head-par`",
     _attention_cases,
     *SCALES,
-    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
-    lambda Q, V, solve: solve(Q=Q * (Q.shape[-1] / V.shape[-1]) ** 0.5),
-    "scaled by √(d_k·d_v): The scores are divided by √(d_k·d_v); divide by √d_k alone.",
-    lambda Q, V, solve: solve(Q=Q / V.shape[-1] ** 0.5),
-    "cosines: Queries and keys are divided by their norms, so that the scores are cosines; the "
-    "scores are dot products, divided by √d_k.",
-    lambda Q, K, solve: solve(
-        Q=F.normalize(Q, dim=-1) * Q.shape[-1] ** 0.5, K=F.normalize(K, dim=-1)
-    ),
-    "scaled cosines: Queries and keys are divided by their norms first; leave them as they are.",
-    lambda Q, K, solve: solve(Q=F.normalize(Q, dim=-1), K=F.normalize(K, dim=-1)),
     "all entries: The softmax is taken of the whole matrix; each row should sum to 1.",
     lambda Q, K, V, mask: (
         (Q @ K.mT / Q.shape[-1] ** 0.5 + mask).flatten(-2).softmax(-1).view(*mask.shape) @ V
@@ -356,16 +357,7 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     "Q and K swapped: Queries and keys are swapped: the scores should be Q Kᵀ.",
     "K transposed: K is not transposed: the scores should be Q Kᵀ.",
     "the weights [no @ V]: It returns the weights; return the weights times V.",
-    "scaled after softmax: The division by √d_k comes after the softmax, not before it.",
-    lambda Q, solve: solve(Q=Q * Q.shape[-1] ** 0.5) / Q.shape[-1] ** 0.5,
-    "values scaled: The result, or V, is divided by √d_k as well; only the scores should be.",
-    lambda K, right: right / K.shape[-1] ** 0.5,
-    "norms of the keys: The scores are divided by the norms of the keys; divide by √d_k.",
-    lambda Q, K, solve: solve(Q=Q * Q.shape[-1] ** 0.5, K=K / K.norm(dim=-1, keepdim=True)),
-    "norms of the queries: The scores are divided by the norms of the queries; divide by √d_k.",
-    lambda Q, solve: solve(Q=Q * Q.shape[-1] ** 0.5 / Q.norm(dim=-1, keepdim=True)),
-    "scores negated [−Q]: The sign of the scores is reversed: the smallest gets the largest "
-    "weight.",
+    *OF_ATTENTION,
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:

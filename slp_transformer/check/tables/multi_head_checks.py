@@ -27,6 +27,16 @@ CAUSAL_HEADS = (
     "are read.",
     "finite mask (added): …",
     "W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.",
+    "itself hidden (but the first): …",
+    lambda X, W_V, W_O, solve: _with_first_row(X[:1] @ W_V @ W_O, solve("itself hidden (zeros)")),
+    "itself hidden (all at first): …",
+    lambda X, W_V, W_O, solve: _with_first_row(
+        X.mean(0, keepdim=True) @ W_V @ W_O, solve("itself hidden (zeros)")
+    ),
+    "equal weights [W_Q = 0]: All visible tokens get the same weight; the weights are the softmax "
+    "of the scores.",
+    "itself alone [no @ alpha]: Each token reads itself alone; it should read all tokens up to "
+    "itself.",
 )
 
 
@@ -50,16 +60,6 @@ def _head_cases() -> list[Inputs]:
     *CAUSAL_HEADS,
     "scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.",
     lambda W_Q, solve: solve(W_Q=W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5),
-    "itself hidden (but the first): …",
-    lambda X, W_V, W_O, solve: _with_first_row(X[:1] @ W_V @ W_O, solve("itself hidden (zeros)")),
-    "itself hidden (all at first): …",
-    lambda X, W_V, W_O, solve: _with_first_row(
-        X.mean(0, keepdim=True) @ W_V @ W_O, solve("itself hidden (zeros)")
-    ),
-    "equal weights [W_Q = 0]: All visible tokens get the same weight; the weights are the softmax "
-    "of the scores.",
-    "itself alone [no @ alpha]: Each token reads itself alone; it should read all tokens up to "
-    "itself.",
     "one too late [2 for 1]: The mask begins one column too late: each token sees the next one.",
     "then + X: X is added: that is the block's business, not the head's.",
     "no W_V [no @ W_V]: The rows of X themselves are mixed, without W_V.",
@@ -204,13 +204,6 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
     "mixes tokens: transpose to [N×A×d_v] first.",
     "heads reversed: The heads are concatenated in reverse order: W_O expects head 1 first.",
     lambda W_O, A, solve: solve(W_O=W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1)),
-    "itself hidden (but the first): …",
-    lambda X, W_V, W_O, solve: _with_first_row(X[:1] @ W_V @ W_O, solve("itself hidden (zeros)")),
-    "itself hidden (all at first): …",
-    lambda X, W_V, W_O, solve: _with_first_row(
-        X.mean(0, keepdim=True) @ W_V @ W_O,
-        solve("itself hidden (zeros)"),
-    ),
     "one head [A = 1]: This is one head of size A·d_k: each head should have its own scores.",
     "one head (scaled by √d_k): …",
     lambda W_Q, A, solve: solve(W_Q=W_Q * A**0.5, A=1),
@@ -245,10 +238,6 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
     "columns side by side, from c·d_k on.",
     "queries of head 0: All heads have the queries of head 0; each has its own.",
     lambda W_Q, A, solve: solve(W_Q=W_Q[:, : W_Q.shape[1] // A].repeat(1, A)),
-    "equal weights [W_Q = 0]: All visible tokens get the same weight; the weights are the softmax "
-    "of the scores.",
-    "itself alone [no @ alpha]: Each token reads itself alone; it should read all tokens up to "
-    "itself.",
     "values of head 0: All heads read the values of head 0; each has its own.",
     lambda W_V, A, solve: solve(W_V=W_V[:, : W_V.shape[1] // A].repeat(1, A)),
     "keys of head 0: All heads read the keys of head 0; each has its own.",
