@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.diagnosing.diagnosis import Inputs, Mistakes, check
+from slp_transformer.check.diagnosing.diagnosis import Formula, Inputs, Mistakes, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn, vector
 
 SHIFTS = (
@@ -25,7 +25,7 @@ LOG_MISTAKES = (
     "which needs none.",
     *(f"{name}: …" for name in LOG_EPSILONS if name.endswith(")")),
 )
-LOSS_MISTAKES = (
+LOSS_MISTAKES: tuple[str | Formula, ...] = (
     "summed [sum for mean]: The losses are added up; the loss is their mean.",
     "softmax twice: The softmax is taken twice: cross_entropy expects logits, not probabilities.",
     "then minus: The sign is missing: the loss is minus the logarithm, 0 or more.",
@@ -346,6 +346,16 @@ def perplexity_of_loss(loss: Tensor) -> Tensor:
     return loss.exp()
 
 
+ADAPTER_MISTAKES = (
+    "no scale [no · scale]: The scale α/r is missing.",
+    "scaled by α [no / A.shape[1]]: What the adapter adds is multiplied by α; it should be by α/r.",
+    "scaled by the root [A · √width]: What the adapter adds is multiplied by α/√r; it should be "
+    "by α/r.",
+    "−A: The adapter is subtracted; add it.",
+    "r is d [W in a place]: The scale divides by B's number of columns, d; r is A's.",
+)
+
+
 def _lora_cases() -> list[Inputs]:
     draw = seeded_randn(53)
 
@@ -360,17 +370,12 @@ def _lora_cases() -> list[Inputs]:
 @check(
     "`lora`, scaled as in Hu et al. 2022",
     _lora_cases,
+    *ADAPTER_MISTAKES,
     "A and B swapped: A and B are swapped: multiply x by A [k×r] first, then by B [r×d].",
-    "no scale [no · scale]: The scale α/r is missing.",
-    "scaled by α [no / A.shape[1]]: What the adapter adds is multiplied by α; it should be by α/r.",
-    "scaled by the root [A · √width]: What the adapter adds is multiplied by α/√r; it should be "
-    "by α/r.",
     "all scaled: xW is scaled, too; the scale belongs to the adapter alone.",
     lambda W, A, alpha, solve: solve(W=alpha / A.shape[1] * W),
     "r of the wrong axis [0 for 1]: The scale divides by the size of x; r is A's number of "
     "columns.",
-    "−A: The adapter is subtracted; add it.",
-    "r is d [W in a place]: The scale divides by B's number of columns, d; r is A's.",
     "divided [sides of /]: The scale is upside down: it should be α/r.",
 )
 def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:

@@ -5,12 +5,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing.diagnosis import Inputs, Mistakes, check
+from slp_transformer.check.diagnosing.diagnosis import Formula, Inputs, Mistakes, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn, vector
 from slp_transformer.check.tables.attention_checks import OF_EVERY_HEAD, SCALES, attention
 from slp_transformer.check.tables.mask_checks import INF
 
-CAUSAL_HEADS = (
+CAUSAL_HEADS: tuple[str | Formula, ...] = (
     *SCALES,
     *OF_EVERY_HEAD,
     "scaled by √N: The scores are divided by the root of the number of tokens, not by √d_k.",

@@ -4,6 +4,7 @@ from torch import Tensor
 
 from slp_transformer.check.diagnosing.diagnosis import Inputs, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn
+from slp_transformer.check.tables.loss_checks import ADAPTER_MISTAKES
 
 
 @check(
@@ -64,21 +65,15 @@ def _merged_cases() -> list[Inputs]:
 @check(
     "`lora`, scaled as in Hu et al. 2022",
     _merged_cases,
+    *ADAPTER_MISTAKES,
     "A and B swapped: A and B are swapped: AB is [k×d], like W.",
-    "no scale [no · scale]: The scale α/r is missing.",
-    "scaled by α [no / A.shape[1]]: The adapter is multiplied by α; it should be multiplied by "
-    "α/r.",
     "all scaled: W is scaled as well; only the adapter should be.",
     lambda W, A, alpha, solve: solve(W=alpha / A.shape[1] * W),
-    "−A: The adapter is subtracted; add it.",
     "r from the rows [0 for 1]: r is taken to be the number of A's rows; it is that of its "
     "columns.",
     "one over α: The adapter is divided by α; multiply it by α/r.",
     lambda A, alpha, solve: solve(alpha=A.shape[1] / alpha),
     "scale upside down [sides of /]: The scale is upside down: it should be α/r.",
-    "r is d [W in a place]: The scale divides by B's number of columns, d; r is A's.",
-    "scaled by the root [A · √width]: The adapter is multiplied by α/√r; it should be multiplied "
-    "by α/r.",
 )
 def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""
