@@ -170,8 +170,9 @@ class KVCache:
 
     def commit(self) -> None:
         """Count the rows that the blocks have written; the stack calls this after the last one."""
-        for layer in self._layer_caches():
-            layer.commit()
+        for block in self._blocks:
+            block.self_attention.commit()
+            block.cross_attention.commit()
 
     def truncate(self, length: int) -> None:
         """Forget all tokens after the first `length`, as where a guess was wrong."""
@@ -191,24 +192,8 @@ class KVCache:
         """
         for block in self._blocks:
             block.self_attention.reorder(rows)
-        if include_sources:
-            self.reorder_sources(rows)
-
-    def reorder_sources(self, rows: Int[Tensor, "sources"]) -> None:
-        """Reorder the rows of sources alone.
-
-        Raises:
-            IndexError: if there is no such source.
-        """
-        for block in self._blocks:
-            block.cross_attention.reorder(rows)
-
-    def _layer_caches(self) -> list[LayerCache]:
-        return [
-            layer
-            for block in self._blocks
-            for layer in (block.self_attention, block.cross_attention)
-        ]
+            if include_sources:
+                block.cross_attention.reorder(rows)
 
 
 class BlockCache:
