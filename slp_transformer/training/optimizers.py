@@ -45,11 +45,6 @@ class ParameterGroups:
         return [self.own_state] * len(self.own) + [ADAMW_STATE] * others
 
 
-def select_no_parameters(model: "nn.Module") -> "list[nn.Parameter]":
-    """Return no parameter: AdamW trains all."""
-    return []
-
-
 @dataclass(frozen=True)
 class OptimizerChoice:
     """An optimizer that a run can choose.
@@ -65,7 +60,7 @@ class OptimizerChoice:
 
     summary: str
     make: "Callable[[ParameterGroups, TrainConfig], torch.optim.Optimizer]"
-    select: "Callable[[nn.Module], list[nn.Parameter]]" = select_no_parameters
+    select: "Callable[[nn.Module], list[nn.Parameter]]" = lambda model: []
     state: tuple[str, ...] = ADAMW_STATE
     needs_whole_matrices: bool = False
 
