@@ -1,5 +1,7 @@
 """The key-value cache: what attention has computed of earlier tokens, kept for those to come."""
 
+from collections.abc import Iterator
+
 import torch
 
 from slp_transformer._internal.config_checks import check_positive_sizes
@@ -167,6 +169,10 @@ class KVCache:
         while len(self._blocks) <= l:
             self._blocks.append(BlockCache(self.capacity))
         return self._blocks[l]
+
+    def __iter__(self) -> Iterator["BlockCache"]:
+        """Return those that there are, the lowest block's first."""
+        return iter(self._blocks)
 
     def commit(self) -> None:
         """Count the rows that the blocks have written; the stack calls this after the last one."""
