@@ -30,7 +30,7 @@ from slp_transformer.modern.language_model import make_embedding, make_stack
 class BertConfig(ModernConfig):
     """The sizes and options of a BERT; the defaults are those of Devlin et al. 2019.
 
-    It has every setting of `ModernConfig`.
+    It has every setting of `ModernConfig`; `tied` stays True.
 
     Attributes:
         num_segments: kinds of segment that a token can belong to.
@@ -53,6 +53,8 @@ class BertConfig(ModernConfig):
         """
         super().__post_init__()
         check_positive_sizes(num_segments=self.num_segments)
+        if not self.tied:
+            raise ValueError("tied must be True: BERT's head has the rows of E.")
 
 
 class BertEncoder(ShapedModule):
