@@ -561,9 +561,8 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 # block after block they become more alike. In $\mathbf x+f(\mathbf x)$ each row keeps what is its own beside that
 # average; the derivative is $1+f'(\mathbf x)$, and by the 1 the row's gradient comes down unchanged.
 #
-# And why normalize before? The Transformer of 2017 normalized after each addition (*post-norm*). Then each norm
-# stands in the stream itself and rescales it at each block, and what is a row's own shrinks beside what all rows
-# share. In pre-norm nothing stands there.
+# And why normalize before? The Transformer of 2017 normalized after each addition (*post-norm*). Then norms rescale
+# the stream itself at each block, and what is a row's own shrinks. In pre-norm nothing stands in the stream.
 
 
 # %%
@@ -595,11 +594,11 @@ for name, streams in ways.items():
 plotting.lines(curves, x="blocks below", y="log₁₀ of the gradient")
 
 # %% [markdown]
-# Read [Figure](#fig-gradient-below) from right to left. In pre-norm all of this gradient arrives, and more. In
-# post-norm 0.7 to 14% is left at the first block, and with nothing added less than a hundred-thousandth. The rows
-# say why. With nothing added, 24 blocks leave the last two words a few millionths apart; post-norm, a few
-# hundredths; pre-norm, 2 to 5. Where rows are alike, no gradient can tell them apart. (Without attention, a third or
-# more of it arrives even where nothing is added: `benchmarks/results/reasons`.)
+# Read [Figure](#fig-gradient-below) from right to left. In pre-norm all of this gradient arrives, and more; in
+# post-norm 0.7 to 14%; with nothing added less than a hundred-thousandth. The rows say why. With nothing added, 24
+# blocks leave the last two words a few millionths apart; post-norm, a few hundredths; pre-norm, 2 to 5. Where rows
+# are alike, no gradient can tell them apart. (Without attention, a third or more of it arrives even where nothing is
+# added: `benchmarks/results/reasons`.)
 #
 # Trained on the eight sentences of [chapter 5](05_language_model.py), 24 blocks of pre-norm learn. Those of post-norm,
 # and those that add nothing, stay at 2.62 nats per word, the loss of one prediction for all rows: how frequent each

@@ -310,10 +310,9 @@ plotting.lines(curves, x="step", y="nats per token")
 # this model's 96 positions. *Repeats* are the share of all runs of four tokens that have occurred earlier in the same
 # piece; here is the piece with most of them.
 #
-# After a header (the tuning, the key and so on) a token is a note, such as `TAB<2,3>` (string 2, fret 3), or the bar or
-# place in it where notes begin.
+# After the header a token is a note, such as `TAB<2,3>` (string 2, fret 3), or the bar or place in it where notes begin.
 # In a tab the six lines are the strings, with the highest on top. A number is the fret at which a string
-# is pressed, and 0 is an open string. Time runs from left to right, and a bar ends at `|`.
+# is pressed, 0 an open string. Time runs from left to right; a bar ends at `|`.
 
 # %%
 from slp_guitar import format_tab
