@@ -46,17 +46,18 @@ def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
         )
 
 
-def check_rotary_pairs(config: "ModernConfig") -> None:
-    """Refuse heads whose rows cannot be turned pair by pair.
+def turned_columns(config: "ModernConfig") -> int:
+    """Return how many columns of a head's rows rotary positions turn, pair by pair.
 
     Raises:
-        ValueError: naming their size.
+        ValueError: if they are no pairs.
     """
     key_dim = config.key_dim or config.model_dim // config.num_heads
     turned = int(key_dim * config.rotary_share)
     if turned % 2 or not turned:
         what = "key_dim" if turned == key_dim else "key_dim · rotary_share"
         raise ValueError(f"Rotary positions turn pairs, so {what} must be even: not {turned}.")
+    return turned
 
 
 @settings
@@ -191,7 +192,7 @@ class ModernConfig(TransformerConfig):
         )
         resolve_head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
         if self.positions == "rotary":
-            check_rotary_pairs(self)
+            turned_columns(self)  # or it refuses
         for name in ("unrotated_blocks", "windowed_blocks"):
             if outside := [l for l in getattr(self, name) or () if not 0 <= l < self.num_blocks]:
                 raise ValueError(
