@@ -47,23 +47,23 @@ def _grip_cases() -> list[Inputs]:
     "what one hand can hold",
     _grip_cases,
     "a string twice: Two notes cannot be on the same string.",
-    lambda grip, span, solve: solve([(j, fret) for j, (_, fret) in enumerate(grip)], span),
+    lambda grip, solve: solve(grip=[(j, fret) for j, (_, fret) in enumerate(grip)]),
     "open strings counted: Open strings count as fret 0; no finger is needed there.",
-    lambda grip, span, solve: solve([(string, fret + 1) for string, fret in grip], span),
+    lambda grip, solve: solve(grip=[(string, fret + 1) for string, fret in grip]),
     "span − 1: Frets exactly `span` apart can still be held.",
     "span not looked at [span doubled]: `span` is ignored: the frets may be at most that far "
     "apart.",
     "span of 4: `span` is not used: 4 is one hand's; compare with `span`.",
-    lambda grip, solve: solve(grip, 4),
+    lambda solve: solve(span=4),
     "highest fret [no − min(frets)]: The highest fret is compared with `span`; compare the "
     "difference of the highest and the lowest pressed fret.",
     "four fingers: More than four notes may be held: one finger can press several strings.",
     lambda grip, right: right and sum((fret > 0 for _, fret in grip)) <= 4,
     "string and fret: Each place is `(string, fret)`, not `(fret, string)`.",
-    lambda grip, span, solve: solve([place[::-1] for place in grip], span),
+    lambda grip, solve: solve(grip=[place[::-1] for place in grip]),
     "neighbors alone: Only neighboring notes are compared; compare the outermost frets.",
     lambda grip, span, solve: (
-        solve(grip, math.inf)
+        solve(span=math.inf)
         and max((abs(a - b) for a, b in pairwise(_pressed(grip))), default=0) <= span
     ),
     "nothing pressed: A grip of open strings alone is refused; it needs no finger, so it can be "
@@ -74,18 +74,16 @@ def _grip_cases() -> list[Inputs]:
     "first fret compared: Every fret is compared with the first one; compare the lowest with the "
     "highest.",
     lambda grip, span, solve: (
-        solve(grip, math.inf)
+        solve(span=math.inf)
         and all(abs(fret - _pressed(grip)[0]) <= span for fret in _pressed(grip))
     ),
     "first and last compared: Only the first and last frets are compared; compare the lowest with "
     "the highest.",
     lambda grip, span, solve: (
-        solve(grip, math.inf) and abs((frets := _pressed(grip) or [0])[-1] - frets[0]) <= span
+        solve(span=math.inf) and abs((frets := _pressed(grip) or [0])[-1] - frets[0]) <= span
     ),
     "either: One of the two conditions is enough here; both must hold: use `and`.",
-    lambda grip, span, solve: (
-        len({string for string, _ in grip}) == len(grip) or solve(grip, span, "a string twice")
-    ),
+    lambda grip, solve: len({string for string, _ in grip}) == len(grip) or solve("a string twice"),
     "then not: The answer is the wrong way round: return True if one hand can hold the grip.",
     "span + 1: Frets `span` + 1 apart are held as well; they may be at most `span` apart.",
     "equal frets: Two notes may have the same fret: one finger can press several strings.",
@@ -93,15 +91,15 @@ def _grip_cases() -> list[Inputs]:
         right and len({fret for _, fret in grip if fret}) == sum((fret > 0 for _, fret in grip))
     ),
     "places differ: The same place twice is refused, but not two frets of one string.",
-    lambda grip, span, solve: len(set(grip)) == len(grip) and solve(grip, span, "a string twice"),
+    lambda grip, solve: len(set(grip)) == len(grip) and solve("a string twice"),
     "neighbors' strings: Only neighboring notes are compared; two notes far apart in the list may "
     "share a string.",
-    lambda grip, span, solve: (
+    lambda grip, solve: (
         all((a[0] != b[0] for a, b in zip(grip, grip[1:], strict=False)))
-        and solve(grip, span, "a string twice")
+        and solve("a string twice")
     ),
     "fret 1 left out: Fret 1 is treated like an open string; only fret 0 is.",
-    lambda grip, span, solve: solve([(s, 0 if f == 1 else f) for s, f in grip], span),
+    lambda grip, solve: solve(grip=[(s, 0 if f == 1 else f) for s, f in grip]),
     "strings apart: The distance of the strings is compared with `span`; compare the frets.",
     lambda grip, span: (
         len(strings := {string for string, _ in grip}) == len(grip)
@@ -114,9 +112,7 @@ def _grip_cases() -> list[Inputs]:
     "twelve frets: Frets above 12 are refused; a neck may have more.",
     lambda grip, right: right and all(fret <= 12 for _, fret in grip),
     "frets for strings: Two notes with the same fret are refused; it is the strings that differ.",
-    lambda grip, span, solve: (
-        len({fret for _, fret in grip}) == len(grip) and solve(grip, span, "a string twice")
-    ),
+    lambda grip, solve: len({fret for _, fret in grip}) == len(grip) and solve("a string twice"),
 )
 def is_playable_grip(grip: Sequence[tuple[int, int]], span: int) -> bool:
     """Check `is_playable_grip(grip, span)`: can one hand hold these (string, fret)?"""
@@ -193,15 +189,15 @@ def _back_cases() -> list[Inputs]:
     lambda came, last: [*came.argmin(1).tolist(), last],
     "last = 0: The path is followed from position 0; follow it from `last`.",
     "first row: Only the first row is read; each moment has a row of its own.",
-    lambda came, last, solve: solve(came[:1].expand_as(came), last),
+    lambda came, solve: solve(came=came[:1].expand_as(came)),
     "from the beginning (in order): The rows are read from the first to the last; go backwards.",
-    lambda came, last, solve: solve(came, last, "from the beginning")[::-1],
+    lambda solve: solve("from the beginning")[::-1],
     "from the beginning [came reversed]: The rows are read from the first to the last; go "
     "backwards.",
     "first row not read: The first row of `came` is not read: range(…, 0, −1) ends before 0.",
-    lambda came, last, solve: solve(came[1:], last),
+    lambda came, solve: solve(came=came[1:]),
     "last row not read: The last row of `came` is not read; it says where `last` came from.",
-    lambda came, last, solve: solve(came[:-1], last),
+    lambda came, solve: solve(came=came[:-1]),
 )
 def path_back(came: Tensor, last: int) -> list[int]:
     """Check `path_back(came, last)`: the places of T moments, came[t, p] the one before p."""

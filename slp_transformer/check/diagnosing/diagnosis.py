@@ -13,10 +13,10 @@ its own follows in square brackets:
     lambda w, E: (torch.arange(len(E)) == w)[:, None] * E,
 
 The function takes, by name, those of the exercise's arguments that it needs, and it may take
-`right`, which is the right answer to them, `solve`, the solution for other arguments, with the
-names of mistakes after them, and `mistakes`, the others that are made. `…` stands for the sentence
-of the same name without brackets. A mistake that several checks share may be a branch of the
-solution instead, which then takes `mistakes`, the names of those to make.
+`right`, which is the right answer to them, `solve`, the solution, and `mistakes`, the others that
+are made. `solve("one-hot alone", w=0)` makes another mistake, and has another w than the case.
+`…` stands for the sentence of the same name without brackets. A mistake that several checks share
+may be a branch of the solution instead, which then takes `mistakes`, the names of those to make.
 """
 
 import inspect
@@ -251,15 +251,13 @@ class Check:
         return self._with_mistakes(**given, mistakes=mistakes)
 
     def _make_mistake(self, name: str, given: Case, others: Mistakes) -> Any:
-        known = given | {"solve": partial(self._solve_with, others), "mistakes": others}
-        if "right" in self._taken[name]:
-            known["right"] = self.solve(**given, mistakes=others)
-        return self.formulas[name](**{n: known[n] for n in self._taken[name]})
+        def solve_with(*mistakes: str, **changed: Any) -> Any:
+            return self.solve(**given | changed, mistakes=others | {*mistakes})
 
-    def _solve_with(self, mistakes: Mistakes, *inputs: Any) -> Any:
-        """Solve for some inputs, with these mistakes and those whose names come after them."""
-        count = len(self.arguments)
-        return self.solve(*inputs[:count], mistakes=mistakes | {*inputs[count:]})
+        known = given | {"solve": solve_with, "mistakes": others}
+        if "right" in self._taken[name]:
+            known["right"] = solve_with()
+        return self.formulas[name](**{n: known[n] for n in self._taken[name]})
 
     def expected_answer(self, case: Case, *mistakes: str) -> Any:
         """The right answer to a case, or the one that these mistakes give."""

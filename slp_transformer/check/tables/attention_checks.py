@@ -21,21 +21,6 @@ SCALES = (
 )
 
 
-# Those of `attention` that every head can make.
-OF_EVERY_HEAD = (
-    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
-    "scaled by √(d_k·d_v): The scores are divided by √(d_k·d_v); divide by √d_k alone.",
-    "scaled after softmax: The division by √d_k comes after the softmax, not before it.",
-    "values scaled: The result, or V, is divided by √d_k as well; only the scores should be.",
-    "cosines: Queries and keys are divided by their norms, so that the scores are cosines; the "
-    "scores are dot products, divided by √d_k.",
-    "scaled cosines: Queries and keys are divided by their norms first; leave them as they are.",
-    "norms of the keys: The scores are divided by the norms of the keys; divide by √d_k.",
-    "norms of the queries: The scores are divided by the norms of the queries; divide by √d_k.",
-    "scores negated: The sign of the scores is reversed: the smallest gets the largest weight.",
-)
-
-
 def scale(d_k: int, mistakes: Mistakes) -> float:
     """Return the divisor of the scores."""
     divisors = {
@@ -48,6 +33,33 @@ def scale(d_k: int, mistakes: Mistakes) -> float:
         "multiplied by the root": d_k**-0.5,
     }
     return float(option_for_mistake(mistakes, divisors, d_k**0.5))
+
+
+OF_ATTENTION = (
+    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
+    lambda Q, V, solve: solve(Q=Q * (Q.shape[-1] / V.shape[-1]) ** 0.5),
+    "scaled by √(d_k·d_v): The scores are divided by √(d_k·d_v); divide by √d_k alone.",
+    lambda Q, V, solve: solve(Q=Q / V.shape[-1] ** 0.5),
+    "scaled after softmax: The division by √d_k comes after the softmax, not before it.",
+    lambda Q, solve: solve(Q=Q * Q.shape[-1] ** 0.5) / Q.shape[-1] ** 0.5,
+    "values scaled: The result, or V, is divided by √d_k as well; only the scores should be.",
+    lambda K, right: right / K.shape[-1] ** 0.5,
+    "cosines: Queries and keys are divided by their norms, so that the scores are cosines; the "
+    "scores are dot products, divided by √d_k.",
+    lambda Q, K, solve: solve(
+        Q=F.normalize(Q, dim=-1) * Q.shape[-1] ** 0.5, K=F.normalize(K, dim=-1)
+    ),
+    "scaled cosines: Queries and keys are divided by their norms first; leave them as they are.",
+    lambda Q, K, solve: solve(Q=F.normalize(Q, dim=-1), K=F.normalize(K, dim=-1)),
+    "norms of the keys: The scores are divided by the norms of the keys; divide by √d_k.",
+    lambda Q, K, solve: solve(Q=Q * Q.shape[-1] ** 0.5, K=K / K.norm(dim=-1, keepdim=True)),
+    "norms of the queries: The scores are divided by the norms of the queries; divide by √d_k.",
+    lambda Q, solve: solve(Q=Q * Q.shape[-1] ** 0.5 / Q.norm(dim=-1, keepdim=True)),
+    "scores negated [−Q]: The sign of the scores is reversed: the smallest gets the largest "
+    "weight.",
+)
+# In what they make of attention, every head can make them.
+OF_EVERY_HEAD = tuple(row for row in OF_ATTENTION if isinstance(row, str))
 
 
 def _softmax_cases() -> list[Inputs]:
@@ -70,7 +82,7 @@ def _softmax_cases() -> list[Inputs]:
     "other axis: The softmax runs over the wrong axis: each row should sum to 1.",
     lambda scores: scores.softmax(0),
     "all entries: The entries of the whole matrix sum to 1; each row should.",
-    lambda scores, solve: solve(scores.flatten()).view_as(scores),
+    lambda scores, solve: solve(scores=scores.flatten()).view_as(scores),
     "logarithm: These are the logarithms of the weights, as of log_softmax.",
     lambda scores: scores.log_softmax(-1),
     "plain shares: The scores are divided by their sum, without exp.",
@@ -138,17 +150,16 @@ def _sum_cases() -> list[Inputs]:
     "alpha_i = 1: The rows are added up without their weights.",
     "mean [alpha_i / width]: The sum is divided by the number of rows; the weights sum to 1 "
     "already.",
-    "mean of the rows: The rows are averaged; each counts by its weight.",
-    lambda alpha_i, rows: rows[: len(alpha_i)].mean(0),
+    "mean of the rows [mean of alpha_i]: The rows are averaged; each counts by its weight.",
     "mean of all rows: The sum is divided by the number of rows; the weights sum to 1 already.",
     lambda rows, right: right / len(rows),
     "all rows without weights: The rows are added up without their weights, even those that have "
     "none.",
     lambda rows: rows.sum(0),
     "last row left out: The last weight and its row are left out: j runs up to i.",
-    lambda alpha_i, rows, solve: solve(alpha_i[:-1], rows),
+    lambda alpha_i, solve: solve(alpha_i=alpha_i[:-1]),
     "first row left out: The first weight and its row are left out: j begins at the first.",
-    lambda alpha_i, rows, solve: solve(alpha_i[1:], rows[1:]),
+    lambda alpha_i, rows, solve: solve(alpha_i=alpha_i[1:], rows=rows[1:]),
     "sum over features: The sum runs over the features; it should run over the rows.",
     lambda alpha_i, rows: (alpha_i[:, None] * rows[: len(alpha_i)]).sum(1),
     "row i alone: This is the row of token i alone; weight j belongs to row j.",
@@ -233,7 +244,7 @@ def _simple_cases() -> list[Inputs]:
     lambda X, i: torch.softmax(X[: i + 1] @ X[-1], -1) @ X[: i + 1],
     "the weights [no @ seen]: It returns the weights; return the weighted sum of the rows.",
     "last output: This is the output of the last token, for every i; return that of token i.",
-    lambda X, solve: solve(X, len(X) - 1),
+    lambda X, solve: solve(i=len(X) - 1),
     "first token asks: The first token asks; token i should: its row is X[i].",
     lambda X, i: torch.softmax(X[: i + 1] @ X[0], -1) @ X[: i + 1],
     "mean: All rows have the same weight: the weights are the softmax of the scores.",
@@ -304,49 +315,38 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     "`head-par`",
     _attention_cases,
     *SCALES,
-    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
-    lambda Q, K, V, mask, solve: solve(Q * (Q.shape[-1] / V.shape[-1]) ** 0.5, K, V, mask),
-    "scaled by √(d_k·d_v): The scores are divided by √(d_k·d_v); divide by √d_k alone.",
-    lambda Q, K, V, mask, solve: solve(Q / V.shape[-1] ** 0.5, K, V, mask),
-    "cosines: Queries and keys are divided by their norms, so that the scores are cosines; the "
-    "scores are dot products, divided by √d_k.",
-    lambda Q, K, V, mask, solve: solve(
-        F.normalize(Q, dim=-1) * Q.shape[-1] ** 0.5, F.normalize(K, dim=-1), V, mask
-    ),
-    "scaled cosines: Queries and keys are divided by their norms first; leave them as they are.",
-    lambda Q, K, V, mask, solve: solve(F.normalize(Q, dim=-1), F.normalize(K, dim=-1), V, mask),
     "all entries: The softmax is taken of the whole matrix; each row should sum to 1.",
     lambda Q, K, V, mask: (
         (Q @ K.mT / Q.shape[-1] ** 0.5 + mask).flatten(-2).softmax(-1).view(*mask.shape) @ V
     ),
     "causal as well: The future is hidden beside what the mask hides: add the mask alone.",
-    lambda Q, K, V, mask, solve: solve(Q, K, V, mask + torch.full_like(mask, -INF).triu(1)),
-    "scaled by √N [size of another axis]: The scores are divided by the root of the number of "
-    "tokens, not √d_k.",
+    lambda mask, solve: solve(mask=mask + torch.full_like(mask, -INF).triu(1)),
+    "scaled by √N: The scores are divided by the root of the number of tokens, not √d_k.",
+    lambda Q, solve: solve(Q=Q * (Q.shape[-1] / Q.shape[-2]) ** 0.5),
     "scaled by √N (keys): …",
-    lambda Q, K, V, mask, solve: solve(Q * (Q.shape[-1] / K.shape[-2]) ** 0.5, K, V, mask),
+    lambda Q, K, solve: solve(Q=Q * (Q.shape[-1] / K.shape[-2]) ** 0.5),
     "other axis: The softmax runs over the queries; each row of weights should sum to 1.",
     "no softmax: The scores are used as weights, without softmax.",
     "causal in any case: The future is hidden whatever the mask: add the mask that is given.",
-    lambda Q, K, V, mask, solve: solve(Q, K, V, torch.full_like(mask, -INF).triu(1)),
+    lambda mask, solve: solve(mask=torch.full_like(mask, -INF).triu(1)),
     "causal in any case (square): …",  # which stops where there are more keys than queries
-    lambda Q, K, V, mask, solve: solve(Q, K, V, torch.full((len(Q), len(Q)), -INF).triu(1)),
+    lambda Q, solve: solve(mask=torch.full((len(Q), len(Q)), -INF).triu(1)),
     "mask = 0: The mask is not used: each query sees every key, including later ones.",
     "equal weights [Q = 0]: All visible keys get the same weight; the weights are the softmax of "
     "the scores.",
     "weak mask: A finite number stands for −∞: hidden keys keep some weight.",
-    lambda Q, K, V, mask, solve: solve(Q, K, V, mask.clamp(min=-1)),
+    lambda mask, solve: solve(mask=mask.clamp(min=-1)),
     "weak mask (−10): …",
-    lambda Q, K, V, mask, solve: solve(Q, K, V, mask.clamp(min=-10)),
+    lambda mask, solve: solve(mask=mask.clamp(min=-10)),
     "mask after softmax: The mask comes after the softmax: a row no longer sums to 1.",
-    lambda Q, K, V, mask, solve: (
-        solve(Q, K, torch.eye(K.shape[-2]).to(K), torch.zeros_like(mask)).where(mask == 0, 0) @ V
+    lambda K, V, mask, solve: (
+        solve(V=torch.eye(K.shape[-2]).to(K), mask=torch.zeros_like(mask)).where(mask == 0, 0) @ V
     ),
     "mask added after softmax: The mask is added to the weights; add it to the scores.",
-    lambda Q, K, V, mask, solve: solve(Q, K, V, torch.zeros_like(mask)) + mask @ V,
+    lambda V, mask, solve: solve(mask=torch.zeros_like(mask)) + mask @ V,
     "mask multiplied [· for +]: The scores are multiplied with the mask; it should be added.",
     "mask turned: The mask is inverted: it hides what should be visible.",
-    lambda Q, K, V, mask, solve: solve(Q, K, V, torch.where(mask == -INF, 0.0, -INF)),
+    lambda mask, solve: solve(mask=torch.where(mask == -INF, 0.0, -INF)),
     "hidden scores 0: Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight.",
     "−mask: The mask is subtracted: −(−∞) gives hidden keys all the weight.",
     "-1e9: A finite number stands for −∞: a query that may see nothing reads hidden keys.",
@@ -357,20 +357,7 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     "Q and K swapped: Queries and keys are swapped: the scores should be Q Kᵀ.",
     "K transposed: K is not transposed: the scores should be Q Kᵀ.",
     "the weights [no @ V]: It returns the weights; return the weights times V.",
-    "scaled after softmax: The division by √d_k comes after the softmax, not before it.",
-    lambda Q, K, V, mask, solve: solve(Q * Q.shape[-1] ** 0.5, K, V, mask) / Q.shape[-1] ** 0.5,
-    "values scaled: The result, or V, is divided by √d_k as well; only the scores should be.",
-    lambda K, right: right / K.shape[-1] ** 0.5,
-    "norms of the keys: The scores are divided by the norms of the keys; divide by √d_k.",
-    lambda Q, K, V, mask, solve: solve(
-        Q * Q.shape[-1] ** 0.5, K / K.norm(dim=-1, keepdim=True), V, mask
-    ),
-    "norms of the queries: The scores are divided by the norms of the queries; divide by √d_k.",
-    lambda Q, K, V, mask, solve: solve(
-        Q * Q.shape[-1] ** 0.5 / Q.norm(dim=-1, keepdim=True), K, V, mask
-    ),
-    "scores negated [−Q]: The sign of the scores is reversed: the smallest gets the largest "
-    "weight.",
+    *OF_ATTENTION,
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:

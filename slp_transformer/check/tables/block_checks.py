@@ -16,6 +16,7 @@ from slp_transformer.check.diagnosing.diagnosis import (
     option_for_mistake,
 )
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn, vector
+from slp_transformer.check.diagnosing.row_changes import center
 
 EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}
 
@@ -31,16 +32,17 @@ def _large_epsilons() -> list[str | Formula]:
 
 def _norm_with(eps: float, outside: bool = False) -> Formula:
     if outside:
-        return lambda x, gamma, beta: (
-            gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, correction=0, keepdim=True) + eps)
-            + beta
-        )
+        return lambda x, gamma, beta: gamma * center(x) / (_sigma(x) + eps) + beta
     return lambda x, gamma, beta: F.layer_norm(x, x.shape[-1:], gamma, beta, eps)
+
+
+def _sigma(x: Tensor) -> Tensor:
+    return x.std(-1, correction=0, keepdim=True)
 
 
 def _deviations(x: Tensor) -> Tensor:
     """x − μ in float32, as readers compute it: where only its rounding counts."""
-    return (x := x.float()) - x.mean(-1, keepdim=True)
+    return center(x.float())
 
 
 def _norm_cases(d: int = 0) -> list[Inputs]:
@@ -70,115 +72,77 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     "d: write correction=0.",
     "eps outside: ε is added to the deviation, outside the root. The book has none; PyTorch adds "
     "it to the variance, under the root.",
-    lambda x, gamma, beta: (
-        gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, correction=0, keepdim=True) + 1e-5)
-        + beta
-    ),
+    _norm_with(1e-5, outside=True),
     "eps outside (1e-6): …",
-    lambda x, gamma, beta: (
-        gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, correction=0, keepdim=True) + 1e-6)
-        + beta
-    ),
+    _norm_with(1e-6, outside=True),
     "as in the Annotated Transformer: σ divides by d − 1, and ε is added outside the root, as in "
     "the Annotated Transformer. `ln-std` divides by d; PyTorch adds ε under the root.",
-    lambda x, gamma, beta: (
-        gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + beta
-    ),
+    lambda x, gamma, beta: gamma * center(x) / (x.std(-1, keepdim=True) + 1e-6) + beta,
     "as in the Annotated Transformer (1e-5): …",
-    lambda x, gamma, beta: (
-        gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-5) + beta
-    ),
+    lambda x, gamma, beta: gamma * center(x) / (x.std(-1, keepdim=True) + 1e-5) + beta,
     "variance [no sqrt()]: The row is divided by its variance; the square root is missing.",
     "variance of d − 1: The row is divided by its variance, and that with d − 1: the square root "
     "is missing, and `ln-std` divides by d.",
-    lambda x, gamma, beta: gamma * (x - x.mean(-1, keepdim=True)) / x.var(-1, keepdim=True) + beta,
+    lambda x, gamma, beta: gamma * center(x) / x.var(-1, keepdim=True) + beta,
     "variance of d − 1 (and ε): …",
-    lambda x, gamma, beta: (
-        gamma * (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5) + beta
-    ),
+    lambda x, gamma, beta: gamma * center(x) / (x.var(-1, keepdim=True) + 1e-5) + beta,
     "mean kept [no − mu]: The mean is not subtracted.",
     "not divided [no / sigma]: The row is not divided by its standard deviation.",
     "all rows together: Mean and σ are those of the matrix; each row has its own.",
-    lambda x, gamma, beta, solve: (
-        gamma * solve(x.flatten(), torch.ones(n := x.numel()), torch.zeros(n)).view_as(x) + beta
-    ),
+    lambda x, gamma, beta, solve: gamma * solve(x=x.flatten(), gamma=1, beta=0).view_as(x) + beta,
     "mean of all [mean over axis None]: The mean is that of the whole matrix; each row has its "
     "own.",
     "σ of all [var over axis None]: σ is that of the whole matrix; each row has its own.",
     "over tokens: Mean and σ are taken over the tokens, not over the features of a row.",
-    lambda x, gamma, beta, solve: (
-        gamma * solve(x.T, torch.ones(len(x)), torch.zeros(len(x))).T + beta
-    ),
+    lambda x, gamma, beta, solve: gamma * solve(x=x.T, gamma=1, beta=0).T + beta,
     "gain on the offset [addition before multiplication]: γ multiplies β as well: multiply the "
     "row by γ first, then add β.",
     "root mean square: The mean is not subtracted: that is RMSNorm.",
     "divided by the length [gamma / √width]: The row is divided by its norm; σ is the norm over "
     "√d.",
     "mean deviation: The mean of |x − μ| is taken; σ is the root of the mean of squares.",
-    lambda x, gamma, beta: (
-        gamma * (y := x - x.mean(-1, keepdim=True)) / y.abs().mean(-1, keepdim=True) + beta
-    ),
+    lambda x, gamma, beta: gamma * (y := center(x)) / y.abs().mean(-1, keepdim=True) + beta,
     "to the range: The row is scaled to 0…1 by its minimum and maximum; use mean and standard "
     "deviation.",
     lambda x, gamma, beta: (
         gamma * (y := x - x.amin(-1, keepdim=True)) / y.amax(-1, keepdim=True) + beta
     ),
     "no brackets: Brackets are missing: subtract μ from the row, then divide by σ.",
-    lambda x, gamma, beta: (
-        gamma * x - x.mean(-1, keepdim=True) / x.std(-1, correction=0, keepdim=True) + beta
-    ),
+    lambda x, gamma, beta: gamma * x - x.mean(-1, keepdim=True) / _sigma(x) + beta,
     "σ without the mean: σ is the root of the mean of x²; subtract μ first here, too.",
-    lambda x, gamma, beta: (
-        gamma * (x - x.mean(-1, keepdim=True)) / (x * x).mean(-1, keepdim=True).sqrt() + beta
-    ),
+    lambda x, gamma, beta: gamma * center(x) / (x * x).mean(-1, keepdim=True).sqrt() + beta,
     "gain first: γ multiplies the row before it is normalized; multiply the result.",
-    lambda x, gamma, beta, solve: solve(gamma * x, torch.ones_like(gamma), beta),
+    lambda x, gamma, solve: solve(x=gamma * x, gamma=1),
     "gain before the mean: γ multiplies the row before μ is subtracted; multiply the result.",
-    lambda x, gamma, beta: (
-        (gamma * x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True) + beta
-    ),
+    lambda x, gamma, beta: (gamma * x - x.mean(-1, keepdim=True)) / _sigma(x) + beta,
     "gain + 1 [gamma and 1]: The gain is 1 + γ; here it is γ itself.",
     "gain summed: This is the dot product of γ and the row; γ multiplies elementwise.",
-    lambda x, gamma, beta, solve: (
-        (solve(x, torch.ones_like(gamma), 0 * beta) @ gamma)[..., None] + beta
-    ),
+    lambda gamma, beta, solve: (solve(gamma=1, beta=0) @ gamma)[..., None] + beta,
     "gain summed (of a row): …",  # which stops for a matrix
-    lambda x, gamma, beta, solve: solve(x, torch.ones_like(gamma), 0 * beta) @ gamma + beta,
+    lambda gamma, beta, solve: solve(gamma=1, beta=0) @ gamma + beta,
     "gain summed (γ first): …",
-    lambda x, gamma, beta, solve: gamma @ solve(x, torch.ones_like(gamma), 0 * beta) + beta,
+    lambda gamma, beta, solve: gamma @ solve(gamma=1, beta=0) + beta,
     *_large_epsilons(),
     "multiplied by σ [1 by the variance]: The row is multiplied by σ; divide by it.",
     "one more in the variance [-1 for 0]: The variance divides by d + 1; it should divide by d.",
     "μ too late: μ is subtracted after the division by σ; subtract it before.",
-    lambda x, gamma, beta: (
-        gamma * (x / x.std(-1, correction=0, keepdim=True) - x.mean(-1, keepdim=True)) + beta
-    ),
+    lambda x, gamma, beta: gamma * (x / _sigma(x) - x.mean(-1, keepdim=True)) + beta,
     "median: The median is subtracted; subtract the mean.",
-    lambda x, gamma, beta: (
-        gamma
-        * (x - x.quantile(0.5, -1, keepdim=True, interpolation="lower"))
-        / x.std(-1, correction=0, keepdim=True)
-        + beta
-    ),
+    lambda x, gamma, beta: gamma * (x - x.median(-1, keepdim=True).values) / _sigma(x) + beta,
     "normalized twice: The row is normalized twice.",
-    lambda gamma, beta, right, solve: solve(right, gamma, beta),
+    lambda right, solve: solve(x=right),
     "not squared: The square is missing: the mean of x − μ is 0, but for rounding; σ is the root "
     "of the mean of squares.",
-    lambda x, gamma, beta: (
-        gamma * ((y := _deviations(x)) / y.mean(-1, keepdim=True).sqrt()).to(x) + beta
-    ),
+    lambda x, gamma, beta: gamma * (y := _deviations(x)) / y.mean(-1, keepdim=True).sqrt() + beta,
     "not squared (divided by d): …",
     lambda x, gamma, beta: (
-        gamma * ((y := _deviations(x)) / (y.sum(-1, keepdim=True) / y.shape[-1]).sqrt()).to(x)
-        + beta
+        gamma * (y := _deviations(x)) / (y.sum(-1, keepdim=True) / y.shape[-1]).sqrt() + beta
     ),
     "not squared (no root): …",
-    lambda x, gamma, beta: gamma * ((y := _deviations(x)) / y.mean(-1, keepdim=True)).to(x) + beta,
+    lambda x, gamma, beta: gamma * (y := _deviations(x)) / y.mean(-1, keepdim=True) + beta,
     "mean not squared: The variance is the mean of squares minus μ; subtract the square of μ.",
     lambda x, gamma, beta: (
-        gamma
-        * (x - (mu := x.mean(-1, keepdim=True)))
-        / ((x * x).mean(-1, keepdim=True) - mu).sqrt()
+        gamma * center(x) / ((x * x).mean(-1, keepdim=True) - x.mean(-1, keepdim=True)).sqrt()
         + beta
     ),
     accepted=tuple(EPSILONS),
@@ -293,13 +257,11 @@ GATE_MISTAKES = (
     _gated_cases,
     *GATE_MISTAKES,
     "gate on the other side: Swish is applied to the second product, not the first.",
-    lambda x, W_1, b_1, W_2, b_2, W_3, b_3, solve: solve(x, W_2, b_2, W_1, b_1, W_3, b_3),
+    lambda W_1, b_1, W_2, b_2, solve: solve(W_1=W_2, b_1=b_2, W_2=W_1, b_2=b_1),
     "W_1 twice: Both factors come from W_1 and b_1; the second is x W_2 + b_2.",
     lambda x, W_1, b_1, W_3, b_3: F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1) @ W_3 + b_3,
     "no biases: The biases are not added.",
-    lambda x, W_1, b_1, W_2, b_2, W_3, b_3, solve: solve(
-        x, W_1, 0 * b_1, W_2, 0 * b_2, W_3, 0 * b_3
-    ),
+    lambda b_1, b_2, b_3, solve: solve(b_1=0 * b_1, b_2=0 * b_2, b_3=0 * b_3),
     "bent late [silu last]: Swish comes after the product of the two; it belongs to the first "
     "alone.",
     "bent early: Swish is applied to x; apply it to the first product.",
@@ -384,15 +346,11 @@ def _block_cases() -> list[Inputs]:
     lambda X, attention, ffn, norm_1, norm_2: X + ffn(norm_2(attention(norm_1(X)))),
     "no second residual [no + O]: The feedforward layer's output replaces the stream; add it.",
     "norm on the residual: The normalized rows T¹ are added back; add the stream X itself.",
-    lambda X, attention, ffn, norm_1, norm_2: (
-        (O := (T := norm_1(X)) + attention(T)) + ffn(norm_2(O))
-    ),
+    lambda X, norm_1, solve: solve(X=norm_1(X), norm_1=lambda T: T),
     "second norm on the residual: The normalized rows are added back; add the stream T³ (O).",
     lambda X, attention, ffn, norm_1, norm_2: (T := norm_2(X + attention(norm_1(X)))) + ffn(T),
     "both norms on the residual: The normalized rows are added back twice; add X, and then T³ (O).",
-    lambda X, attention, ffn, norm_1, norm_2: (
-        (T := norm_2((T := norm_1(X)) + attention(T))) + ffn(T)
-    ),
+    lambda solve: solve("norm on the residual", "second norm on the residual"),
     "no residuals: The sublayers' outputs replace the stream; add them to it.",
     lambda X, attention, ffn, norm_1, norm_2: ffn(norm_2(attention(norm_1(X)))),
     "X instead of O: The last step adds X, not T³ (O), so attention's output is lost.",

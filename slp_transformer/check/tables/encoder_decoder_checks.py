@@ -31,14 +31,10 @@ def _cross_cases() -> list[Inputs]:
     "`cross-QKV` and `cross-attn`",
     _cross_cases,
     *SCALES,
-    "K from the decoder: The keys come from the decoder's X; they should come from H_enc.",
-    lambda X, H_enc, W_Q, W_K, W_V: (
-        torch.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
-    ),
-    "V from the decoder: The values come from the decoder's X; they should come from H_enc.",
-    lambda X, H_enc, W_Q, W_K, W_V: (
-        torch.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (X @ W_V)
-    ),
+    "K from the decoder [X in a place (2)]: The keys come from the decoder's X; they should come "
+    "from H_enc.",
+    "V from the decoder [X in a place (4)]: The values come from the decoder's X; they should come "
+    "from H_enc.",
     "V from the decoder (cut): …",  # to the shorter of the two
     lambda X, H_enc, W_Q, W_K, W_V: (
         torch.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1)[:, : len(X)]
@@ -48,15 +44,13 @@ def _cross_cases() -> list[Inputs]:
     "H_enc for X: The queries come from H_enc; they should come from the decoder's X.",
     "X and H_enc swapped: X and H_enc are swapped: the queries should come from X.",
     "X and H_enc swapped (cut): …",
-    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(H_enc, X, W_Q, W_K, W_V)[: len(X)],
+    lambda X, H_enc, solve: solve(X=H_enc, H_enc=X)[: len(X)],
     "causal [causal in any case]: A causal mask hides part of the source; the decoder sees all of "
     "it.",
     "other axis: The softmax runs over the queries; it should run over the source's tokens.",
     "no W_V [no @ W_V]: The values are the rows of H_enc themselves; multiply them by W_V.",
     "scaled by √d: The scores are divided by √d; divide by √d_k.",
-    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(
-        X, H_enc, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V
-    ),
+    lambda W_Q, solve: solve(W_Q=W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5),
     *OF_EVERY_HEAD,
     "all entries: The softmax is taken of the whole matrix; each row should sum to 1.",
     "weights [no @ V]: These are the attention weights; multiply them by the values.",
@@ -65,12 +59,10 @@ def _cross_cases() -> list[Inputs]:
     "equal weights [X = 0]: All tokens of the source get the same weight; the weights are the "
     "softmax of the scores.",
     "both read: Keys and values come from both streams; cross-attention reads H_enc alone.",
-    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(X, torch.cat([H_enc, X]), W_Q, W_K, W_V),
+    lambda X, H_enc, solve: solve(H_enc=torch.cat([H_enc, X])),
     "scaled by √n: The scores are divided by the root of the number of the source's tokens; "
     "divide by √d_k.",
-    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(
-        X, H_enc, W_Q, W_K * (W_K.shape[1] / len(H_enc)) ** 0.5, W_V
-    ),
+    lambda H_enc, W_K, solve: solve(W_K=W_K * (W_K.shape[1] / len(H_enc)) ** 0.5),
 )
 def cross_attention(
     X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, mistakes: Mistakes
@@ -134,9 +126,7 @@ def _decoder_cases() -> list[Inputs]:
     ),
     "source not read: Cross-attention reads the decoder's stream twice; its second argument is "
     "H_enc.",
-    lambda X, attention, cross_attention, ffn, norm: (
-        (X := (X := X + attention(norm(X))) + cross_attention(norm(X), norm(X))) + ffn(norm(X))
-    ),
+    lambda cross_attention, solve: solve(cross_attention=lambda Y, _: cross_attention(Y, Y)),
     "residual from X: Cross-attention is added to X; add it to the result of self-attention.",
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
         (Y := X + cross_attention(norm(X + attention(norm(X))), H_enc)) + ffn(norm(Y))
@@ -145,14 +135,9 @@ def _decoder_cases() -> list[Inputs]:
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
         (Y := X + attention(norm(X)) + cross_attention(norm(X), H_enc)) + ffn(norm(Y))
     ),
-    "no norm at cross-attention: The norm before cross-attention is missing.",
-    lambda X, H_enc, attention, cross_attention, ffn, norm: (
-        (X := (X := X + attention(norm(X))) + cross_attention(X, H_enc)) + ffn(norm(X))
-    ),
-    "no norm at the feedforward layer: The norm before the feedforward layer is missing.",
-    lambda X, H_enc, attention, cross_attention, ffn, norm: (
-        (X := (X := X + attention(norm(X))) + cross_attention(norm(X), H_enc)) + ffn(X)
-    ),
+    "no norm at cross-attention [no norm() (2)]: The norm before cross-attention is missing.",
+    "no norm at the feedforward layer [no norm() (3)]: The norm before the feedforward layer is "
+    "missing.",
     "no norm at self-attention [no norm()]: The norm before self-attention is missing.",
     "source normalized [H_enc standardized]: H_enc is normalized again; the encoder already ends "
     "in a norm.",
@@ -162,22 +147,15 @@ def _decoder_cases() -> list[Inputs]:
     ),
     "no cross-attention [no + cross_attention(norm(Y), H_enc)]: Cross-attention is left out.",
     "sides swapped: X and H_enc are swapped in cross-attention: the queries come from X.",
-    lambda X, H_enc, attention, cross_attention, ffn, norm: (
-        (X := (X := X + attention(norm(X))) + cross_attention(H_enc, norm(X))) + ffn(norm(X))
-    ),
+    lambda cross_attention, solve: solve(cross_attention=lambda Y, H: cross_attention(H, Y)),
     "sides swapped (cut): …",
-    lambda X, H_enc, attention, cross_attention, ffn, norm: (
-        (X := (X := X + attention(norm(X))) + cross_attention(H_enc, norm(X))[: len(X)])
-        + ffn(norm(X))
+    lambda cross_attention, solve: solve(
+        cross_attention=lambda Y, H: cross_attention(H, Y)[: len(Y)]
     ),
     "sides swapped (cut, no norm): …",
-    lambda X, H_enc, attention, cross_attention, ffn, norm: (
-        (X := (X := X + attention(norm(X))) + cross_attention(H_enc, X)[: len(X)]) + ffn(norm(X))
-    ),
+    lambda solve: solve("sides swapped (cut)", "no norm at cross-attention"),
     "sides swapped (no norm): …",
-    lambda X, H_enc, attention, cross_attention, ffn, norm: (
-        (X := (X := X + attention(norm(X))) + cross_attention(H_enc, X)) + ffn(norm(X))
-    ),
+    lambda solve: solve("sides swapped", "no norm at cross-attention"),
     "ffn reads T³: The feedforward layer reads the result of self-attention; it should read that "
     "of cross-attention.",
     lambda X, H_enc, attention, cross_attention, ffn, norm: (

@@ -44,7 +44,7 @@ def _ids_cases() -> list[Inputs]:
     lambda ids: max([j for j, token in enumerate(ids[:-1]) if token == ids[-1]], default=-1),
     "one place skipped: The place right before the last token is skipped: begin at len(ids) − 2.",
     lambda ids, solve: solve(
-        torch.cat([ids[:-2], ids[-1:]]) if len(ids) > 1 and ids[-2] == ids[-1] else ids
+        ids=torch.cat([ids[:-2], ids[-1:]]) if len(ids) > 1 and ids[-2] == ids[-1] else ids
     ),
     "token 0 for none: Token 0 is a token, too: `or −1` takes it for none.",
     lambda right: right or -1,
@@ -147,10 +147,10 @@ def _lens_cases() -> list[Inputs]:
     "norm afterwards: The norm is applied to the logits; it belongs before E.",
     lambda H, E: F.layer_norm(H @ E.T, (len(E),)),
     "plain norm: γ and β of the final norm are not used.",
-    lambda H, gamma, beta, E, solve: solve(H, torch.ones_like(gamma), torch.zeros_like(beta), E),
+    lambda gamma, beta, solve: solve(gamma=torch.ones_like(gamma), beta=torch.zeros_like(beta)),
     "words normalized: The rows of E are normalized as well; only the stream should be.",
-    lambda H, gamma, beta, E, solve, mistakes: solve(
-        H, gamma, beta, layer_norm.solve(E, gamma, beta, mistakes=mistakes)
+    lambda gamma, beta, E, solve, mistakes: solve(
+        E=layer_norm.solve(E, gamma, beta, mistakes=mistakes)
     ),
     "E transposed: E is not transposed: a word's logit is the product with its row of E.",
     "then last row: Only the last token has logits; return them for every row.",
@@ -185,7 +185,7 @@ def _head_cases() -> list[Inputs]:
     _head_cases,
     "c − 1: Another head is removed: c counts from 0.",
     "next head: The head after c is removed: c counts from 0.",
-    lambda heads, W_O, c, solve: solve(heads, W_O, (c + 1) % len(heads)),
+    lambda heads, c, solve: solve(c=(c + 1) % len(heads)),
     "alone: Only head c is left; it is the one to remove.",
     lambda heads, W_O, right: heads.transpose(0, 1).flatten(1) @ W_O - right,
     "nothing [no · kept]: Nothing is removed: head c still contributes.",
@@ -205,7 +205,7 @@ def _head_cases() -> list[Inputs]:
     "are joined.",
     lambda heads, W_O, c: heads.index_fill(0, torch.tensor(c), 0).reshape(heads.shape[1], -1) @ W_O,
     "last rows left out: The last rows of W_O are left out; the rows of head c should be.",
-    lambda heads, W_O, c, solve: solve(heads[[*range(c), *range(c + 1, len(heads)), c]], W_O, -1),
+    lambda heads, c, solve: solve(heads=heads[[*range(c), *range(c + 1, len(heads)), c]], c=-1),
     "no W_O [no @ W_O]: The heads are joined but not multiplied by W_O.",
     "columns for rows: Columns of W_O are set to 0; its rows c · d_v to (c + 1) · d_v read head c.",
     lambda heads, W_O, c: (
@@ -269,10 +269,8 @@ def _copying_cases() -> list[Inputs]:
     _copying_cases,
     "columns [argmax over axis 0]: The largest number of each column is taken; take that of each "
     "row.",
-    "cosine: The rows of E are divided by their norms; take the products with E itself.",
-    lambda E, W_V, W_O: (
-        (E @ W_V @ W_O @ E.T / E.norm(dim=-1)).argmax(-1).eq(torch.arange(len(E))).to(E).mean()
-    ),
+    "cosine [E of norm 1]: The rows of E are divided by their norms; take the products with E "
+    "itself.",
     "raised at all: This counts tokens that raise themselves at all; they should raise themselves "
     "most.",
     lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).diagonal().gt(0).to(E).mean(),

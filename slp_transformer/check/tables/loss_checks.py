@@ -1,18 +1,29 @@
 """Checks for what training lowers and how it is measured: cross-entropy, perplexity, LoRA (7)."""
 
 import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.diagnosing.diagnosis import Formula, Inputs, Mistakes, check
+from slp_transformer.check.diagnosing.diagnosis import Inputs, Mistakes, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn, vector
 
 SHIFTS = (
     "not shifted: The targets are not shifted: position t predicts the next word, w_{t+1}.",
     "shifted backwards: The targets are shifted backwards: position t predicts the word before.",
+)
+LOG_EPSILONS = {
+    "ε in the logarithm" + f" ({eps:g})" * (eps != 1e-8): eps
+    for eps in (1e-8, 1e-12, 1e-10, 1e-9, 1e-7, 2**-23, 1e-6, 1e-5)
+}
+LOG_MISTAKES = (
+    "plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use "
+    "log_softmax.",
+    "ε in the logarithm: A small number is added to y before the logarithm (or y is cut there), "
+    "which hides how improbable a word is: use the logarithm of softmax in one step, log_softmax, "
+    "which needs none.",
+    *(f"{name}: …" for name in LOG_EPSILONS if name.endswith(")")),
 )
 LOSS_MISTAKES = (
     "summed [sum for mean]: The losses are added up; the loss is their mean.",
@@ -23,8 +34,6 @@ LOSS_MISTAKES = (
     "base 10: The logarithm has base 10; the book's loss is in nats, base e.",
     lambda right: right / math.log(10),
     "probability: This is the mean probability; the loss is minus the mean of its logarithms.",
-    "plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use "
-    "log_softmax.",
     "log of the mean: The mean is taken before the logarithm; take the logarithm first.",
     "logits [no log_softmax()]: The logit of the right word is taken as it is; log softmax comes "
     "first.",
@@ -32,34 +41,20 @@ LOSS_MISTAKES = (
     "label smoothing: A tenth of the loss is that of all words alike: leave out label_smoothing.",
     "no logarithm [softmax for log_softmax]: The logarithm is missing: these are probabilities; "
     "use log softmax.",
+    "overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, "
+    "or subtract the largest first.",
+    *LOG_MISTAKES,
 )
 
 
-LOG_EPSILONS = (1e-8, 1e-12, 1e-10, 1e-9, 1e-7, 2**-23, 1e-6, 1e-5)
-
-
-def epsilon_in_log(make: Callable[[float], Formula]) -> list[str | Formula]:
-    """Return the mistake log(y + ε) for a table, with the usual numbers for ε.
-
-    Args:
-        make: returns the function that makes it, given ε.
-    """
-    table: list[str | Formula] = []
-    for eps in LOG_EPSILONS:
-        brackets, sentence = f" ({eps:g})" if table else "", "…" if table else EPSILON_IN_LOG
-        table += [f"ε in the logarithm{brackets}: {sentence}", make(eps)]
-    return table
-
-
-EPSILON_IN_LOG = (
-    "A small number is added to y before the logarithm (or y is cut there), which hides how "
-    "improbable a word is: use the logarithm of softmax in one step, log_softmax, which needs none."
-)
-
-
-def _log_probabilities(U: Tensor, mistakes: Mistakes) -> Tensor:
-    if "plain logarithm" in mistakes:  # −∞ where a probability is rounded to 0
-        return torch.softmax(U, -1).log()
+def log_probabilities(U: Tensor, mistakes: Mistakes) -> Tensor:
+    """The logarithms of the softmax, or what mistakes make of them."""
+    if "plain logarithm" in mistakes:  # −∞ where float32 rounds a probability to 0
+        return torch.softmax(U.float(), -1).log()
+    if "overflow" in mistakes:
+        return ((powers := U.float().exp()) / powers.sum(-1, keepdim=True)).log()
+    if added := mistakes & LOG_EPSILONS.keys():
+        return (torch.softmax(U, -1) + LOG_EPSILONS[min(added)]).log()
     log_y = torch.log_softmax(torch.softmax(U, -1) if "softmax twice" in mistakes else U, -1)
     smoothed = 0.9 * log_y + 0.1 * log_y.mean(-1, keepdim=True)
     return smoothed if "label smoothing" in mistakes else log_y
@@ -107,34 +102,22 @@ def _loss_cases() -> list[Inputs]:
     lambda U, ids: -torch.log_softmax(U, -1).gather(-1, ids.roll(-1)[:, None]).mean(),
     "first left out [U moved up]: The first position is left out, but each word is still compared "
     "with its own logits: U[t] predicts ids[t + 1].",
-    "overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, "
-    "or subtract the largest first.",
-    lambda U, ids: (
-        -((powers := U[:-1].float().exp()).gather(-1, ids[1:, None])[:, 0] / powers.sum(-1))
-        .log()
-        .mean()
-    ),
     "last word again: The last position counts, with the last word as its target; leave it out.",
     lambda U, ids: (
         -torch.log_softmax(U, -1).gather(-1, torch.cat([ids[1:], ids[-1:]])[:, None]).mean()
-    ),
-    *epsilon_in_log(
-        lambda eps: (
-            lambda U, ids: -(U[:-1].softmax(-1).gather(-1, ids[1:, None]) + eps).log().mean()
-        )
     ),
     "mean over all words [log y / width]: The mean also runs over the words of the vocabulary; a "
     "position has one loss, that of the word that came next.",
     "last position counted [one more in mean]: The sum is divided by N; only N − 1 positions have "
     "a next word.",
     "first word not predicted: The first loss is left out: U[0] predicts ids[1].",
-    lambda U, ids, solve: solve(U[1:], ids[1:]),
+    lambda U, ids, solve: solve(U=U[1:], ids=ids[1:]),
     "last alone [last row of the losses of the words]: Only the last word's loss is taken; take "
     "the mean over all that came next.",
     "returned too early [first row of the losses of the words]: Only the first word's loss is "
     "left: return after the loop, not in it.",
     "returned too early (divided): …",
-    lambda U, ids, solve: solve(U[:2], ids[:2]) / (len(ids) - 1),
+    lambda U, ids, solve: solve(U=U[:2], ids=ids[:2]) / (len(ids) - 1),
     "mean of 1 − p: The mean of 1 − p is taken; the loss of a word is −log p.",
     lambda U, ids: 1 - U[:-1].softmax(-1).gather(-1, ids[1:, None]).mean(),
     "divided by |V|: The sum is divided by the size of the vocabulary; divide by the number of "
@@ -147,7 +130,7 @@ def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     U[t] are the logits after ids[t], so the last of them have no word to predict.
     """
     used, targets = _shifted_logits_and_targets(U, ids, mistakes)
-    each = _log_probabilities(used, mistakes).gather(-1, targets[:, None])
+    each = log_probabilities(used, mistakes).gather(-1, targets[:, None])
     return _mean(each, mistakes)
 
 
@@ -171,7 +154,7 @@ def _padded_cases() -> list[Inputs]:
     *SHIFTS,
     *LOSS_MISTAKES,
     "padding counted: Padding counts as a target; it should not.",
-    lambda U, ids, solve: solve(U, ids, -1),
+    lambda solve: solve(pad_id=-1),
     "padding dropped first: Padding is taken out before the shift, so that words that do not "
     "follow each other become neighbors: shift first, and then leave padding out.",
     lambda U, ids, pad_id: next_token_loss.solve(U[ids != pad_id], ids[ids != pad_id]),
@@ -179,15 +162,6 @@ def _padded_cases() -> list[Inputs]:
     lambda U, ids, pad_id: F.cross_entropy(
         torch.cat([u[row != pad_id][:-1] for u, row in zip(U, ids, strict=True)]),
         torch.cat([row[row != pad_id][1:] for row in ids]),
-    ),
-    *epsilon_in_log(
-        lambda eps: (
-            lambda U, ids, pad_id: (
-                -(U[:, :-1].softmax(-1).gather(-1, ids[:, 1:, None])[..., 0] + eps)
-                .log()[ids[:, 1:] != pad_id]
-                .mean()
-            )
-        )
     ),
     "padding in the mean: Padding adds nothing to the sum, but the mean still divides by it.",
     lambda U, ids, pad_id, right: right * (ids[:, 1:] != pad_id).to(U).mean(),
@@ -200,23 +174,16 @@ def _padded_cases() -> list[Inputs]:
     "divided by the positions: The losses are added up and divided by the number of all positions; "
     "divide by the number of words that count.",
     lambda ids, pad_id, right: right * (ids[:, 1:] != pad_id).sum() / ids.numel(),
-    "overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, "
-    "or subtract the largest first.",
-    lambda U, ids, pad_id: (
-        -((powers := U[:, :-1].float().exp()).gather(-1, ids[:, 1:, None])[..., 0] / powers.sum(-1))
-        .log()[ids[:, 1:] != pad_id]
-        .mean()
-    ),
     "across texts: A text's last position predicts the first word of the next; shift each by "
     "itself.",
-    lambda U, ids, pad_id, solve: solve(U.reshape(1, -1, U.shape[-1]), ids.reshape(1, -1), pad_id),
+    lambda U, ids, solve: solve(U=U.reshape(1, -1, U.shape[-1]), ids=ids.reshape(1, -1)),
     "padding alone: The loss is taken where the target is padding; take it where it is not.",
     lambda U, ids, pad_id: F.cross_entropy(
         U[:, :-1].flatten(0, 1), ids[:, 1:].where(ids[:, 1:] == pad_id, -100).flatten()
     ),
     "mean of means: Each text's mean is taken first; average over all tokens alike.",
-    lambda U, ids, pad_id, solve: torch.stack(
-        [solve(U[b : b + 1], ids[b : b + 1], pad_id) for b in range(len(U))]
+    lambda U, ids, solve: torch.stack(
+        [solve(U=U[b : b + 1], ids=ids[b : b + 1]) for b in range(len(U))]
     ).mean(),
     "0 as padding [pad_id = 0]: Tokens with id 0 are left out; padding has the id `pad_id`.",
     "padding judged by the input: Padding is left out by the inputs; go by the targets.",
@@ -225,10 +192,8 @@ def _padded_cases() -> list[Inputs]:
     ),
     "words on both sides: A position counts only if its input is no padding either; go by the "
     "target alone.",
-    lambda U, ids, pad_id: F.cross_entropy(
-        U[:, :-1].flatten(0, 1),
-        ids[:, 1:].where(ids[:, :-1] != pad_id, pad_id).flatten(),
-        ignore_index=pad_id,
+    lambda ids, pad_id, solve: solve(
+        ids=torch.cat([ids[:, :1], ids[:, 1:].where(ids[:, :-1] != pad_id, pad_id)], 1)
     ),
     "logits 0 at padding: The logits at padding are set to 0, which costs log |V|; leave these "
     "positions out.",
@@ -237,17 +202,13 @@ def _padded_cases() -> list[Inputs]:
     ),
     "after the first: All words after a text's first padding are left out; padding may be "
     "anywhere.",
-    lambda U, ids, pad_id, solve: solve(
-        U,
-        torch.cat(
+    lambda ids, pad_id, solve: solve(
+        ids=torch.cat(
             [ids[:, :1], (t := ids[:, 1:]).where((t == pad_id).cumsum(1) == 0, pad_id)], dim=1
-        ),
-        pad_id,
+        )
     ),
     "padding impossible: The logit of padding is −∞; leave the logits as they are.",
-    lambda U, ids, pad_id, solve: solve(
-        U.index_fill(-1, torch.tensor(pad_id), -math.inf), ids, pad_id
-    ),
+    lambda U, pad_id, solve: solve(U=U.index_fill(-1, torch.tensor(pad_id), -math.inf)),
     "view for transpose: A view or reshape moves the words' axis, so that logits of different "
     "positions mix: transpose, or flatten batch and positions.",
     lambda U, ids, pad_id: F.cross_entropy(
@@ -262,7 +223,7 @@ def _padded_cases() -> list[Inputs]:
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
     used, targets = _shifted_logits_and_targets(U, ids, mistakes)
-    each = _log_probabilities(used, mistakes).gather(-1, targets[..., None])[..., 0]
+    each = log_probabilities(used, mistakes).gather(-1, targets[..., None])[..., 0]
     return _mean(each[targets != pad_id], mistakes)
 
 
@@ -282,19 +243,15 @@ def _masked_cases() -> list[Inputs]:
     "all positions [mean row of the losses of the words]: All positions count; only the masked "
     "ones should.",
     "the others: The positions that are not masked count; the masked ones should.",
-    lambda U, x, M, solve: solve(U, x, torch.tensor([i for i in range(len(x)) if i not in M])),
+    lambda x, M, solve: solve(M=torch.tensor([i for i in range(len(x)) if i not in M])),
     "next word: Position i is compared with the next word; the masked word is its own.",
-    lambda U, x, M, solve: solve(U, x.roll(-1), M),
+    lambda x, solve: solve(x=x.roll(-1)),
     "next word (or the last): …",
-    lambda U, x, M, solve: solve(U, torch.cat([x[1:], x[-1:]]), M),
+    lambda x, solve: solve(x=torch.cat([x[1:], x[-1:]])),
     "divided by N: The sum is divided by N; divide it by the number of masked positions.",
     lambda x, M, right: right * len(M) / len(x),
     "other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run "
     "over the words.",
-    "overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, "
-    "or subtract the largest first.",
-    lambda U, x, M: -(U.exp() / U.exp().sum(-1, keepdim=True))[M, x[M]].log().mean(),
-    *epsilon_in_log(lambda eps: lambda U, x, M: -(U.softmax(-1)[M, x[M]] + eps).log().mean()),
     "words counted from M: The first words are used; the word of a masked position i is x[i].",
     lambda U, x, M: -torch.log_softmax(U, -1)[M, x[: len(M)]].mean(),
     "logits before [U moved down]: The logits of position i − 1 are used; the masked word's own "
@@ -314,7 +271,7 @@ def masked_word_loss(U: Tensor, x: Tensor, M: Tensor, mistakes: Mistakes) -> Ten
 
     U [N×|V|] are the logits of a bidirectional encoder that has read [MASK] at these positions.
     """
-    each = _log_probabilities(U, mistakes).gather(-1, x[:, None])
+    each = log_probabilities(U, mistakes).gather(-1, x[:, None])
     return _mean(each[M], mistakes)
 
 
@@ -362,7 +319,7 @@ def _perplexity_cases() -> list[Inputs]:
     "−log p.",
     lambda probabilities: 1 / probabilities.min(),
     "first left out: The first word is left out; all of them have a probability here.",
-    lambda probabilities, solve: solve(probabilities[1:]),
+    lambda probabilities, solve: solve(probabilities=probabilities[1:]),
     "fourth root: The root is always the 4th; it is the T-th, of as many words as there are.",
     lambda probabilities: (-probabilities.log().sum() / 4).exp(),
 )
@@ -409,12 +366,11 @@ def _lora_cases() -> list[Inputs]:
     "scaled by the root [A · √width]: What the adapter adds is multiplied by α/√r; it should be "
     "by α/r.",
     "all scaled: xW is scaled, too; the scale belongs to the adapter alone.",
-    lambda x, W, A, B, alpha, solve: solve(x, alpha / A.shape[1] * W, A, B, alpha),
+    lambda W, A, alpha, solve: solve(W=alpha / A.shape[1] * W),
     "r of the wrong axis [0 for 1]: The scale divides by the size of x; r is A's number of "
     "columns.",
     "−A: The adapter is subtracted; add it.",
-    "r is d: The scale divides by B's number of columns, d; r is A's.",
-    lambda x, W, A, B, alpha, solve: solve(x, W, A, B, alpha * A.shape[1] / B.shape[1]),
+    "r is d [W in a place]: The scale divides by B's number of columns, d; r is A's.",
     "divided [sides of /]: The scale is upside down: it should be α/r.",
 )
 def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:

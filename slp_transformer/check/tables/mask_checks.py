@@ -18,8 +18,7 @@ def future_mask(N: int) -> Tensor:
 NOT_ADDITIVE = (
     "zeros and ones [then exp]: This mask is 1 where allowed and 0 elsewhere. The book's is added "
     "to the scores: 0 where allowed, −∞ elsewhere.",
-    "ones and zeros: This mask is 1 where hidden; the book's is added, and −∞ there.",
-    lambda right: (right != 0).float(),
+    "ones and zeros [1 for −∞]: This mask is 1 where hidden; the book's is added, and −∞ there.",
     "minus one [then tanh]: This mask is −1 where hidden; it should be −∞, which leaves no weight.",
     "booleans [then not]: These are booleans that say what is allowed. The book's mask is added "
     "to the scores: 0 where allowed, −∞ elsewhere.",
@@ -30,8 +29,8 @@ NOT_ADDITIVE = (
     lambda right: right.clamp(min=-1e9),
     "-1e4: −10⁴ is not −∞: a row that may see nothing then spreads its weights over all.",
     lambda right: right.clamp(min=-1e4),
-    "-1000: −1000 is not −∞: a row that may see nothing then spreads its weights over all.",
-    lambda right: right.clamp(min=-1000),
+    "-1000 [-1000 for −∞]: −1000 is not −∞: a row that may see nothing then spreads its weights "
+    "over all.",
     "smallest: The smallest number is not −∞: use -torch.inf, after which nothing is left.",
     lambda right: right.clamp(min=torch.finfo(torch.float32).min),
     "not a number: 0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
@@ -65,9 +64,8 @@ def causal_mask(N: int) -> Tensor:
     "`mask`, and with a cache `kv-attn`",
     lambda: [(2, 1), (1, 3), (3, 2), (3, 0), (11, 7)],
     *NOT_ADDITIVE,
-    "not shifted: The mask counts the new tokens from 0: with tokens in the cache before them, "
-    "new token i sees the columns up to held + i.",
-    lambda N, held: torch.full((N, held + N), -INF).triu(1),
+    "not shifted [no + held (2)]: The mask counts the new tokens from 0: with tokens in the cache "
+    "before them, new token i sees the columns up to held + i.",
     "new tokens only [held = 0]: The mask has no columns for the cache: it should be [N × (held + "
     "N)].",
     "past hidden: The cached tokens are hidden; every new token should see all of them.",

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from slp_transformer.check.diagnosing.diagnosis import Inputs, Mistakes, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn, vector
+from slp_transformer.check.diagnosing.row_changes import center
 from slp_transformer.check.tables.block_checks import GATE_MISTAKES, LabeledFunction, swiglu
 
 
@@ -23,9 +24,7 @@ def _rms_cases() -> list[Inputs]:
     "RMSNorm (Zhang and Sennrich 2019, equation 4), with ε under the root",
     _rms_cases,
     "mean subtracted: The mean is subtracted from the row; RMSNorm does not subtract it.",
-    lambda x, gamma, eps: (
-        gamma * (x - x.mean(-1, keepdim=True)) / (x.square().mean(-1, keepdim=True) + eps).sqrt()
-    ),
+    lambda x, gamma, eps: gamma * center(x) / (x.square().mean(-1, keepdim=True) + eps).sqrt(),
     "layer norm [x centered]: This is layer norm; RMSNorm does not subtract the mean.",
     "deviation: The row is divided by its standard deviation; divide by the root mean square.",
     lambda x, gamma, eps: gamma * x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt(),
@@ -53,11 +52,11 @@ def _rms_cases() -> list[Inputs]:
         gamma * x / (x.square().sum(-1, keepdim=True) / (x.shape[-1] - 1) + eps).sqrt()
     ),
     "gain first: γ multiplies the row before it is normalized; multiply the result.",
-    lambda x, gamma, eps, solve: solve(gamma * x, torch.ones_like(gamma), eps),
+    lambda x, gamma, solve: solve(x=gamma * x, gamma=1),
     "ε always the same: ε is a fixed number; use `eps`.",
-    lambda x, gamma, solve: solve(x, gamma, 1e-6),
+    lambda solve: solve(eps=1e-6),
     "ε always the same (1e-5): …",
-    lambda x, gamma, solve: solve(x, gamma, 1e-5),
+    lambda solve: solve(eps=1e-5),
     "the larger: The mean square or ε is used, whichever is larger; add ε to it.",
     lambda x, gamma, eps: gamma * x / x.square().mean(-1, keepdim=True).clamp(min=eps).sqrt(),
 )
@@ -87,14 +86,9 @@ def _rotation_cases() -> list[Inputs]:
     "backwards: The rotation goes the other way: a′ = a cos − b sin and b′ = a sin + b cos.",
     lambda X, start, base: _turn(X, -_angles(X, start, base)),
     "neighbors: Neighboring columns form pairs; pair column i with column i + d_k/2.",
-    lambda X, start, base, solve: (
-        solve(torch.cat([X[:, ::2], X[:, 1::2]], 1), start, base)
-        .unflatten(1, (2, -1))
-        .mT.flatten(1)
-    ),
+    lambda solve: solve("neighbors, not put back").unflatten(1, (2, -1)).mT.flatten(1),
     "start = 0: The positions begin at 0; the first row is at position `start`.",
-    "one position: All rows are rotated to position `start`; row n is at start + n.",
-    lambda X, start, base, solve: torch.cat([solve(row[None], start, base) for row in X]),
+    "one position [fixed 1 (3)]: All rows are rotated to position `start`; row n is at start + n.",
     "root of base: θ_i is base^(−i/d_k); it should be base^(−2i/d_k).",
     "base squared: θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).",
     "1/base: The minus in the exponent −2i/d_k is missing.",
@@ -106,12 +100,8 @@ def _rotation_cases() -> list[Inputs]:
     "half turned: The second column of each pair is not changed.",
     lambda X, right: torch.cat([right.chunk(2, 1)[0], X.chunk(2, 1)[1]], 1),
     "turned twice: b′ is computed from the new a′; use the old a.",
-    lambda X, start, base, right: torch.cat(
-        [
-            a := right.chunk(2, 1)[0],
-            a * (angle := _angles(X, start, base)).sin() + X.chunk(2, 1)[1] * angle.cos(),
-        ],
-        1,
+    lambda right, solve: torch.cat(
+        [right.chunk(2, 1)[0], solve(X=solve("half turned")).chunk(2, 1)[1]], 1
     ),
     "added: Sines and cosines are added, like the book's P; rotate the pairs by them.",
     lambda X, start, base: (
@@ -124,12 +114,12 @@ def _rotation_cases() -> list[Inputs]:
     "sine and cosine swapped: Sine and cosine are swapped.",
     lambda X, start, base: _turn(X, torch.pi / 2 - _angles(X, start, base)),
     "base not used: The base is always 10000; use `base`.",
-    lambda X, start, solve: solve(X, start, 10000.0),
+    lambda solve: solve(base=10000.0),
     "halves swapped: The two halves of the result are swapped.",
     lambda X, right: right.roll(X.shape[1] // 2, 1),
     "neighbors, not put back: Neighboring columns form pairs, and do not return to their places; "
     "pair column i with column i + d_k/2.",
-    lambda X, start, base, solve: solve(torch.cat([X[:, ::2], X[:, 1::2]], 1), start, base),
+    lambda X, solve: solve(X=torch.cat([X[:, ::2], X[:, 1::2]], 1)),
     "degrees: The angles are used as degrees; they are in radians.",
     lambda X, start, base: _turn(X, _angles(X, start, base).deg2rad()),
     "nothing turned: Nothing is rotated: this is X itself.",
@@ -140,12 +130,7 @@ def _rotation_cases() -> list[Inputs]:
     "cosines alone: The sines are missing: a′ = a cos − b sin and b′ = a sin + b cos.",
     lambda X, start, base: X * _angles(X, start, base).cos().repeat(1, 2),
     "pairs from the last: The last pair turns fastest; it should be the first, with θ_0 = 1.",
-    lambda X, start, base, solve: (
-        solve(X.unflatten(1, (2, -1)).flip(2).flatten(1), start, base)
-        .unflatten(1, (2, -1))
-        .flip(2)
-        .flatten(1)
-    ),
+    lambda X, start, base: _turn(X, _angles(X, start, base).flip(1)),
 )
 def rotary(X: Tensor, start: int, base: float) -> Tensor:
     """Check `rotary(X, start, base)`: rows at positions start, start + 1, …, turned to them."""
@@ -180,9 +165,7 @@ def _step_cases() -> list[Inputs]:
     "no rotate: Nothing is rotated to position n, or the cached keys are rotated once more.",
     "turned again by place: The cached keys are rotated again; each was rotated when it was "
     "written.",
-    lambda q, k, K, rotate, solve: solve(
-        q, k, torch.stack([rotate(old, j) for j, old in enumerate(K)]), rotate
-    ),
+    lambda K, rotate, solve: solve(K=torch.stack([rotate(old, j) for j, old in enumerate(K)])),
     "query as it is [no rotate() (2)]: The query is not rotated; it is at position n.",
     "key as it is [no rotate()]: The new key is not rotated; it is at position n.",
     "one too far [size too large]: The new token is at position n, not n + 1: positions begin at "
@@ -190,23 +173,22 @@ def _step_cases() -> list[Inputs]:
     "one too early [size too small]: The new token is at position n, not n − 1: there are n "
     "cached keys before it.",
     "no scaling [q · √width]: The scores are not divided by √d_k.",
-    "scaled by the length: The scores are divided by the root of the number of keys; divide by "
-    "√d_k.",
-    lambda q, K, right: right * (len(q) / (len(K) + 1)) ** 0.5,
+    "scaled by the length [K in a place (3)]: The scores are divided by the root of the number of "
+    "keys; divide by √d_k.",
     "scaled by d_k [no ** 0.5]: The scores are divided by d_k; divide by its root.",
     "key one too early: The new key is rotated to position n − 1; it is at n, like the query.",
-    lambda q, k, K, rotate, solve: solve(q, rotate(k, -1), K, rotate),
+    lambda k, rotate, solve: solve(k=rotate(k, -1)),
     "query one too early: The query is rotated to position n − 1; it is at n, like the new key.",
-    lambda q, k, K, rotate, solve: solve(rotate(q, -1), k, K, rotate),
+    lambda q, rotate, solve: solve(q=rotate(q, -1)),
     "new key alone: This is the score of the new key alone; return those of the cached keys as "
     "well.",
     lambda right: right[-1:],
     "query one too far: The query is rotated to position n + 1; it is at n, like the new key.",
-    lambda q, k, K, rotate, solve: solve(rotate(q, 1), k, K, rotate),
+    lambda q, rotate, solve: solve(q=rotate(q, 1)),
     "key one too far: The new key is rotated to position n + 1; it is at n, like the query.",
-    lambda q, k, K, rotate, solve: solve(q, rotate(k, 1), K, rotate),
+    lambda k, rotate, solve: solve(k=rotate(k, 1)),
     "query twice: The query is rotated twice.",
-    lambda q, k, K, rotate, solve: solve(rotate(q, len(K)), k, K, rotate),
+    lambda q, K, rotate, solve: solve(q=rotate(q, len(K))),
 )
 def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any) -> Tensor:
     """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1].
@@ -278,7 +260,9 @@ def _gate_cases() -> list[Inputs]:
     *GATE_MISTAKES,
     "gate_proj and up_proj swapped: Swish is applied to up_proj's product, not gate_proj's.",
     "not turned: The matrices are used as in the file, [out×in]; transpose them.",
-    lambda x, gate_proj, up_proj, down_proj, solve: solve(x, gate_proj.T, up_proj.T, down_proj.T),
+    lambda gate_proj, up_proj, down_proj, solve: solve(
+        gate_proj=gate_proj.T, up_proj=up_proj.T, down_proj=down_proj.T
+    ),
     "bent late [silu last]: Swish is applied to the product; apply it to the gate alone.",
     "no down_proj [no @ W_3]: down_proj is missing: the result is [d_ff]; it should be [d].",
     "up alone [no · F.silu(first)]: The gate is missing: multiply up_proj's product by Swish of "
@@ -305,8 +289,8 @@ def published_ffn(
     "`param-count` of today's block",
     lambda: [(1, 2, 2, 1, 3, 5), (28, 1024, 16, 8, 128, 3072), (32, 4096, 32, 8, 128, 14336)],
     "A for G: Keys and values are counted for A heads; G heads have them.",
-    "keys alone: W_V is missing: the G groups have values as well as keys.",
-    lambda L, d, A, G, d_k, d_ff: L * d * (2 * A * d_k + G * d_k + 3 * d_ff),
+    "keys alone [multiplication before addition (2)]: W_V is missing: the G groups have values as "
+    "well as keys.",
     "two matrices [2 for 3]: The gated layer has three matrices, not two.",
     "no W_O: W_O is missing: it has A·d_k rows and d columns.",
     lambda L, d, A, G, d_k, d_ff: L * d * (A * d_k + 2 * G * d_k + 3 * d_ff),
@@ -334,7 +318,7 @@ def published_ffn(
     "no gate [d_ff = 0]: Only attention is counted; the feedforward layer is missing.",
     "keys of one group [G = 1]: Keys and values are counted for one group; there are G.",
     "d_ff = 4d: `d_ff` is given; it need not be 4d.",
-    lambda L, d, A, G, d_k, solve: solve(L, d, A, G, d_k, 4 * d),
+    lambda d, solve: solve(d_ff=4 * d),
 )
 def modern_block_parameters(L: int, d: int, A: int, G: int, d_k: int, d_ff: int) -> int:
     """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: numbers in L blocks' matrices."""
@@ -396,7 +380,7 @@ def _B_times_G(G: Tensor, steps: int) -> Tensor:
     "B times G: (bA + cA²) is multiplied by G; multiply it by the current X.",
     _B_times_G,
     "five steps: This takes five steps; take `steps`.",
-    lambda G, solve: solve(G, 5),
+    lambda solve: solve(steps=5),
     "exact: All singular values are exactly 1, as by a decomposition; take `steps`.",
     lambda G: (svd := torch.linalg.svd(G, full_matrices=False)).U @ svd.Vh,
     "cubic: These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.",

@@ -27,6 +27,16 @@ CAUSAL_HEADS = (
     "are read.",
     "finite mask (added): …",
     "W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.",
+    "itself hidden (but the first): …",
+    lambda X, W_V, W_O, solve: _with_first_row(X[:1] @ W_V @ W_O, solve("itself hidden (zeros)")),
+    "itself hidden (all at first): …",
+    lambda X, W_V, W_O, solve: _with_first_row(
+        X.mean(0, keepdim=True) @ W_V @ W_O, solve("itself hidden (zeros)")
+    ),
+    "equal weights [W_Q = 0]: All visible tokens get the same weight; the weights are the softmax "
+    "of the scores.",
+    "itself alone [no @ alpha]: Each token reads itself alone; it should read all tokens up to "
+    "itself.",
 )
 
 
@@ -49,21 +59,7 @@ def _head_cases() -> list[Inputs]:
     _head_cases,
     *CAUSAL_HEADS,
     "scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.",
-    lambda X, W_Q, W_K, W_V, W_O, solve: solve(
-        X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O
-    ),
-    "itself hidden (but the first): …",
-    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first_row(
-        X[:1] @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, "itself hidden (zeros)")
-    ),
-    "itself hidden (all at first): …",
-    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first_row(
-        X.mean(0, keepdim=True) @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, "itself hidden (zeros)")
-    ),
-    "equal weights [W_Q = 0]: All visible tokens get the same weight; the weights are the softmax "
-    "of the scores.",
-    "itself alone [no @ alpha]: Each token reads itself alone; it should read all tokens up to "
-    "itself.",
+    lambda W_Q, solve: solve(W_Q=W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5),
     "one too late [2 for 1]: The mask begins one column too late: each token sees the next one.",
     "then + X: X is added: that is the block's business, not the head's.",
     "no W_V [no @ W_V]: The rows of X themselves are mixed, without W_V.",
@@ -71,9 +67,9 @@ def _head_cases() -> list[Inputs]:
     "zeros and ones added: A mask of ones and zeros is added: hidden scores need −∞.",
     "other axis: The softmax runs over the wrong axis: each row of weights should sum to 1.",
     "transposed weights: A weight matrix is transposed: write X @ W, without .T.",
-    lambda X, W_Q, W_K, W_V, W_O, solve: solve(X, W_Q.T, W_K.T, W_V.T, W_O.T),
+    lambda W_Q, W_K, W_V, W_O, solve: solve(W_Q=W_Q.T, W_K=W_K.T, W_V=W_V.T, W_O=W_O.T),
     "weights for X: The weights are multiplied with X itself, without W_V and W_O.",
-    lambda X, W_Q, W_K, W_V, W_O, solve: solve(X, W_Q, W_K, *2 * [torch.eye(X.shape[1]).to(X)]),
+    lambda X, solve: solve(W_V=(eye := torch.eye(X.shape[1]).to(X)), W_O=eye),
 )
 def head(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes
@@ -143,7 +139,7 @@ def _join_cases() -> list[Inputs]:
     "interleaved: The heads' columns are interleaved; keep each head's d_v columns together.",
     lambda heads: heads.permute(1, 2, 0).flatten(1),
     "heads reversed: The heads are joined in reverse order: head 1 comes first.",
-    lambda heads, solve: solve(heads.flip(0)),
+    lambda heads, solve: solve(heads=heads.flip(0)),
     "one below the other: The heads are stacked as rows; concatenate their columns.",
     lambda heads: heads.flatten(0, 1),
     "added: The heads are added; they should be concatenated.",
@@ -176,6 +172,11 @@ def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Inpu
     return [*(made(*one) for one in sizes), large, low]
 
 
+def _first_rows_alone(W_O: Tensor, A: int) -> Tensor:
+    """W_O with zeros in the rows of all heads but the first."""
+    return W_O.index_fill(0, torch.arange(len(W_O) // A, len(W_O)), 0.0)
+
+
 def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]:
     names = ("A", "num_heads", "n_heads", "n_head", "heads")
     A = next((n for a in names if isinstance(n := getattr(module, a, None), int)), 1)
@@ -189,44 +190,25 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
     *CAUSAL_HEADS,
     "scaled by all heads: The scores are divided by the root of A·d_k, the size of all heads "
     "together; it should be that of one head, √d_k.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(X, W_Q / A**0.5, W_K, W_V, W_O, A),
+    lambda W_Q, A, solve: solve(W_Q=W_Q / A**0.5),
     "scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q * (W_Q.shape[1] / A / len(W_Q)) ** 0.5, W_K, W_V, W_O, A
-    ),
+    lambda W_Q, A, solve: solve(W_Q=W_Q * (W_Q.shape[1] / A / len(W_Q)) ** 0.5),
     "scaled by √(d/A): The scores are divided by √(d/A). W_Q has A·d_k columns, so d_k is its "
     "width divided by A, whatever d is.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q * (W_Q.shape[1] / A / (len(W_Q) // A)) ** 0.5, W_K, W_V, W_O, A
-    ),
+    lambda W_Q, A, solve: solve(W_Q=W_Q * (W_Q.shape[1] / A / (len(W_Q) // A)) ** 0.5),
     "scaled by √(d/A) (not rounded): …",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O, A
-    ),
+    lambda W_Q, solve: solve(W_Q=W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5),
     "view without transpose: The heads are cut with view or reshape alone, so that a head gets "
     "rows of other tokens: cut into [N×A×d_k], then transpose.",
     "joined without transpose: The heads are joined with view or reshape alone, so that a row "
     "mixes tokens: transpose to [N×A×d_v] first.",
     "heads reversed: The heads are concatenated in reverse order: W_O expects head 1 first.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q, W_K, W_V, W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1), A
-    ),
-    "itself hidden (but the first): …",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first_row(
-        X[:1] @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, A, "itself hidden (zeros)")
-    ),
-    "itself hidden (all at first): …",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first_row(
-        X.mean(0, keepdim=True) @ W_V @ W_O,
-        solve(X, W_Q, W_K, W_V, W_O, A, "itself hidden (zeros)"),
-    ),
+    lambda W_O, A, solve: solve(W_O=W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1)),
     "one head [A = 1]: This is one head of size A·d_k: each head should have its own scores.",
     "one head (scaled by √d_k): …",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(X, W_Q * A**0.5, W_K, W_V, W_O, 1),
+    lambda W_Q, A, solve: solve(W_Q=W_Q * A**0.5, A=1),
     "first head alone: Only the first head is used; join all A of them.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, *(W.chunk(A, 1)[0] for W in (W_Q, W_K, W_V)), W_O.chunk(A)[0], 1
-    ),
+    lambda W_O, A, solve: solve(W_O=_first_rows_alone(W_O, A)),
     "heads for tokens: The heads of one token read each other: transpose to [A×N×d_k] before the "
     "scores, which should be [A×N×N].",
     lambda X, W_Q, W_K, W_V, W_O, A: (
@@ -240,65 +222,36 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
     "shared K and V: All heads read the keys and values of head 0; each has its own.",
     "added: The heads are added; concatenate them before W_O.",
     "added (to one head): …",  # which only the first d_v rows of W_O fit
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: sum(
-        solve(X, *(W.chunk(A, 1)[c] for W in (W_Q, W_K, W_V)), W_O.chunk(A)[0], 1) for c in range(A)
-    ),
+    lambda W_O, A, solve: solve("added", W_O=_first_rows_alone(W_O, A)),
     "mean: The heads are averaged; concatenate them before W_O.",
     "then + X: The input is added at the end: that is the block's work, not attention's.",
     "softmax over heads: The softmax runs over the heads; it should run over the keys.",
     "softmax over heads (zeros): …",
     "softmax over heads (-1e9): …",  # which is the same in all heads, so that each gets 1/A
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q, W_K, W_V, W_O, A, "softmax over heads (zeros)", "hidden scores 0"
-    ),
+    lambda solve: solve("softmax over heads (zeros)", "hidden scores 0"),
     "softmax over heads (added): …",  # a finite mask that is added cancels
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q, W_K, W_V, W_O, A, "softmax over heads (zeros)", "no mask"
-    ),
+    lambda solve: solve("softmax over heads (zeros)", "no mask"),
     "softmax over queries: The softmax runs over the queries; it should run over the keys.",
     "scaled by √A: The scores are divided by the root of the number of heads, not by √d_k.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q * (W_Q.shape[1] / A**2) ** 0.5, W_K, W_V, W_O, A
-    ),
+    lambda W_Q, A, solve: solve(W_Q=W_Q * (W_Q.shape[1] / A**2) ** 0.5),
     "columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k "
     "columns side by side, from c·d_k on.",
     "queries of head 0: All heads have the queries of head 0; each has its own.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q[:, : W_Q.shape[1] // A].repeat(1, A), W_K, W_V, W_O, A
-    ),
-    "equal weights [W_Q = 0]: All visible tokens get the same weight; the weights are the softmax "
-    "of the scores.",
-    "itself alone [no @ alpha]: Each token reads itself alone; it should read all tokens up to "
-    "itself.",
+    lambda W_Q, A, solve: solve(W_Q=W_Q[:, : W_Q.shape[1] // A].repeat(1, A)),
     "values of head 0: All heads read the values of head 0; each has its own.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q, W_K, W_V[:, : W_V.shape[1] // A].repeat(1, A), W_O, A
-    ),
+    lambda W_V, A, solve: solve(W_V=W_V[:, : W_V.shape[1] // A].repeat(1, A)),
     "keys of head 0: All heads read the keys of head 0; each has its own.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q, W_K[:, : W_K.shape[1] // A].repeat(1, A), W_V, W_O, A
-    ),
+    lambda W_K, A, solve: solve(W_K=W_K[:, : W_K.shape[1] // A].repeat(1, A)),
     "last head left out: The last head is left out: c goes up to A − 1, which range(A) ends with.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X,
-        W_Q,
-        W_K,
-        W_V.index_fill(1, torch.arange(W_V.shape[1])[-W_V.shape[1] // A :], 0.0),
-        W_O,
-        A,
+    lambda W_V, A, solve: solve(
+        W_V=W_V.index_fill(1, torch.arange(W_V.shape[1])[-W_V.shape[1] // A :], 0.0)
     ),
     "keys of the next head: The heads read the keys of the next head; each has its own.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q, W_K.roll(-(W_K.shape[1] // A), 1), W_V, W_O, A
-    ),
+    lambda W_K, A, solve: solve(W_K=W_K.roll(-(W_K.shape[1] // A), 1)),
     "first head left out: The first head is left out: count from 0.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q, W_K, W_V.index_fill(1, torch.arange(W_V.shape[1] // A), 0.0), W_O, A
-    ),
+    lambda W_V, A, solve: solve(W_V=W_V.index_fill(1, torch.arange(W_V.shape[1] // A), 0.0)),
     "joined in turn: The heads' columns are joined in turn; keep each head's d_v columns together.",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
-        X, W_Q, W_K, W_V, W_O.unflatten(0, (-1, A)).transpose(0, 1).flatten(0, 1), A
-    ),
+    lambda W_O, A, solve: solve(W_O=W_O.unflatten(0, (-1, A)).transpose(0, 1).flatten(0, 1)),
     sizes_from_module=_multi_head_sizes,
 )
 def multi_head_attention(
@@ -349,10 +302,7 @@ def _cache_cases() -> list[Inputs]:
     lambda right: (right[2].sum(0), *right[1:]),
     "new value left out: The new token's weight is dropped before the product with V: its own "
     "value counts, too.",
-    lambda x, W_Q, W_K, W_V, K, V, right, solve: (
-        right[0] - solve(x, W_Q, W_K, W_V, K, 0 * V)[0],
-        *right[1:],
-    ),
+    lambda V, right, solve: (right[0] - solve(V=0 * V)[0], *right[1:]),
     "not kept: The new key and value are used but not kept: return the longer K and V.",
     lambda K, V, right: (right[0], K, V),
     "put in front: The new key and value are put in front; they belong at the end.",
@@ -360,29 +310,24 @@ def _cache_cases() -> list[Inputs]:
     "only itself: The new token reads only itself, not the cached tokens.",
     lambda x, W_V, right: (x @ W_V, *right[1:]),
     "last replaced: The last entry of the cache is replaced; append the new one.",
-    lambda x, W_Q, W_K, W_V, K, V, solve: solve(x, W_Q, W_K, W_V, K[:-1], V[:-1]),
+    lambda K, V, solve: solve(K=K[:-1], V=V[:-1]),
     "scaled by √d: The scores are divided by √d, the size of x, not by √d_k.",
-    lambda x, W_Q, W_K, W_V, K, V, solve: solve(
-        x, W_Q * (W_Q.shape[1] / len(x)) ** 0.5, W_K, W_V, K, V
-    ),
+    lambda x, W_Q, solve: solve(W_Q=W_Q * (W_Q.shape[1] / len(x)) ** 0.5),
     "no softmax: The scores are used as weights, without softmax.",
     *OF_EVERY_HEAD,
     "results 2 and 3 swapped: K and V are swapped: return the output, then K, then V.",
     "new ones alone: Only the new key and value are returned; return all keys and values.",
     lambda x, W_K, W_V, right: (right[0], (x @ W_K)[None], (x @ W_V)[None]),
     "value in front: The new value is put in front, but the new key at the end; both belong there.",
-    lambda x, W_Q, W_K, W_V, K, V: (
-        torch.softmax(
-            (keys := torch.cat([K, (x @ W_K)[None]])) @ (q := x @ W_Q) / len(q) ** 0.5, -1
-        )
-        @ (values := torch.cat([(x @ W_V)[None], V])),
-        keys,
-        values,
+    lambda x, W_Q, right: (
+        attention.solve((x @ W_Q)[None], right[1], V := right[2].roll(1, 0), torch.zeros(()))[0],
+        right[1],
+        V,
     ),
     "oldest dropped: The first cached token is dropped; keep all of them.",
-    lambda x, W_Q, W_K, W_V, K, V, solve: solve(x, W_Q, W_K, W_V, K[1:], V[1:]),
+    lambda K, V, solve: solve(K=K[1:], V=V[1:]),
     "appended twice: The new key and value are appended twice.",
-    lambda x, W_Q, W_K, W_V, right, solve: solve(x, W_Q, W_K, W_V, *right[1:]),
+    lambda right, solve: solve(K=right[1], V=right[2]),
     "oldest not kept: The first cached token is read but not returned; keep all of them.",
     lambda right: (right[0], right[1][1:], right[2][1:]),
     "key not kept: The new key is used but not kept: return the longer K.",

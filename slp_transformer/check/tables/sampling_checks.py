@@ -191,7 +191,7 @@ def _top_p_cases() -> list[Inputs]:
     "1 − p: This is the result for 1 − p. From the most probable word on, the sum is compared with "
     "p; if it begins with the least probable word, what is kept are the words above 1 − p.",
     "1 − p (equal sums kept): …",
-    lambda u, p, solve: solve(u, 1 - p + 1e-6),
+    lambda p, solve: solve(p=1 - p + 1e-6),
     "share of the largest: Each probability is compared with p times the largest (min-p); it "
     "should be the sum from the most probable word on.",
     lambda u, p: _softmax_of_kept(u, (y := u.softmax(-1)) >= p * y.max()),
@@ -214,9 +214,7 @@ def _top_p_cases() -> list[Inputs]:
     "fewest that have p, a share between 0 and 1.",
     "nothing cut [p = 1]: Nothing is cut.",
     "softmax twice: The softmax is taken twice: divide what is left by its sum.",
-    lambda u, p, solve: (
-        (kept := solve(u, p, "not renormalized")).where(kept > 0, -math.inf).softmax(-1)
-    ),
+    lambda solve: (kept := solve("not renormalized")).where(kept > 0, -math.inf).softmax(-1),
     "beyond p [tanh of the probabilities]: Where the sum is exactly p, one word too many is kept.",
     "divided by p: What is kept is divided by p; divide it by its own sum, which may be more.",
     lambda u, p, right: u.softmax(-1) * (right > 0) / p,
@@ -278,9 +276,7 @@ def _draw_cases() -> list[Inputs | RareCase]:
     lambda y, dart: int((y - dart).abs().argmin()),
     "rank [y sorted]: This is the word's rank among the most probable; return its number in y.",
     "sorted: The words come sorted by probability; they should keep their order.",
-    lambda y, dart, solve: (ordered := y.sort(descending=True)).indices[
-        solve(ordered.values, dart)
-    ],
+    lambda y, solve: (ordered := y.sort(descending=True)).indices[solve(y=ordered.values)],
     "1 − dart: The stretches are laid from the last word on; lay them from the first.",
     "word before: This is the word before the right one.",
     lambda right: max(right - 1, 0),
@@ -327,21 +323,17 @@ def _beam_cases() -> list[Inputs]:
         best.values[order],
     ),
     "first only: Only the first hypothesis is extended.",
-    lambda scores, log_y, width, solve: solve(scores[:1], log_y[:1], width),
+    lambda scores, log_y, solve: solve(scores=scores[:1], log_y=log_y[:1]),
     "best alone: Only the best hypothesis so far is extended; all of them should be.",
-    lambda scores, log_y, width, solve: (
+    lambda scores, log_y, solve: (
         (best := scores.argmax())
-        + (step := solve(scores[best, None], log_y[best, None], width))[0],
+        + (step := solve(scores=scores[best, None], log_y=log_y[best, None]))[0],
         *step[1:],
     ),
     "best alone (as many as there are): …",
-    lambda scores, log_y, width, solve: (
-        (best := scores.argmax())
-        + (step := solve(scores[best, None], log_y[best, None], min(width, log_y.shape[1])))[0],
-        *step[1:],
-    ),
+    lambda log_y, width, solve: solve("best alone", width=min(width, log_y.shape[1])),
     "lowest: The lowest scores are kept; it should be the highest.",
-    lambda scores, log_y, width, solve: (*(low := solve(-scores, -log_y, width))[:2], -low[2]),
+    lambda scores, log_y, solve: (*(low := solve(scores=-scores, log_y=-log_y))[:2], -low[2]),
     "worst first: The worst of those kept comes first; begin with the best.",
     lambda right: tuple(one.flip(0) for one in right),
     "multiplied [· for +]: Scores are multiplied by log probabilities; logarithms are added.",
@@ -363,7 +355,7 @@ def _beam_cases() -> list[Inputs]:
         best.values,
     ),
     "twice as many: Twice as many extensions come back; keep `width` of them.",
-    lambda scores, log_y, width, solve: solve(scores, log_y, min(2 * width, log_y.numel())),
+    lambda log_y, width, solve: solve(width=min(2 * width, log_y.numel())),
     "remainder by B: The word is the remainder of the division by B; divide by V.",
     lambda scores, log_y, right: (
         right[0],

@@ -69,15 +69,14 @@ def _merged_cases() -> list[Inputs]:
     "scaled by α [no / A.shape[1]]: The adapter is multiplied by α; it should be multiplied by "
     "α/r.",
     "all scaled: W is scaled as well; only the adapter should be.",
-    lambda W, A, B, alpha, solve: solve(alpha / A.shape[1] * W, A, B, alpha),
+    lambda W, A, alpha, solve: solve(W=alpha / A.shape[1] * W),
     "−A: The adapter is subtracted; add it.",
     "r from the rows [0 for 1]: r is taken to be the number of A's rows; it is that of its "
     "columns.",
     "one over α: The adapter is divided by α; multiply it by α/r.",
-    lambda W, A, B, alpha, solve: solve(W, A, B, A.shape[1] / alpha),
+    lambda A, alpha, solve: solve(alpha=A.shape[1] / alpha),
     "scale upside down [sides of /]: The scale is upside down: it should be α/r.",
-    "r is d: The scale divides by B's number of columns, d; r is A's.",
-    lambda W, A, B, alpha, solve: solve(W, A, B, alpha * A.shape[1] / B.shape[1]),
+    "r is d [W in a place]: The scale divides by B's number of columns, d; r is A's.",
     "scaled by the root [A · √width]: The adapter is multiplied by α/√r; it should be multiplied "
     "by α/r.",
 )

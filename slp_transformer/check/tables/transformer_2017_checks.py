@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing.diagnosis import Inputs, check
+from slp_transformer.check.diagnosing.diagnosis import Inputs, Mistakes, check
 from slp_transformer.check.diagnosing.random_inputs import matrix, seeded_randn, vector
-from slp_transformer.check.tables.loss_checks import epsilon_in_log
+from slp_transformer.check.tables.loss_checks import LOG_MISTAKES, log_probabilities
 
 
 @check(
@@ -74,22 +74,11 @@ def _loss_cases() -> list[Inputs]:
     "right word without its part: The right word gets 1 − `share`; its part of it, `share`/|V|, "
     "comes on top.",
     lambda u, word, share, right: right + share / len(u) * u.log_softmax(-1)[word],
-    "plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use "
-    "log_softmax.",
-    lambda u, word, share: (
-        -(1 - share) * (log_y := u.float().softmax(-1).log())[word] - share * log_y.mean()
-    ),
-    *epsilon_in_log(
-        lambda eps: (
-            lambda u, word, share: (
-                -(1 - share) * (log_y := (u.softmax(-1) + eps).log())[word] - share * log_y.mean()
-            )
-        )
-    ),
+    *LOG_MISTAKES,
     "scores for log y: The mean is that of the scores; take that of log y.",
     lambda u, word, share: -(1 - share) * u.log_softmax(-1)[word] - share * u.mean(),
     "always 0.1: The share is always 0.1; use `share`.",
-    lambda u, word, solve: solve(u, word, 0.1),
+    lambda solve: solve(share=0.1),
     "softmax twice [softmax of u]: The softmax is applied twice: cross-entropy and log softmax "
     "take logits.",
     "divided twice: The part of all words is divided by |V| twice; their mean divides already.",
@@ -97,9 +86,9 @@ def _loss_cases() -> list[Inputs]:
         -(1 - share) * (log_y := torch.log_softmax(u, -1))[word] - share / len(u) * log_y.mean()
     ),
 )
-def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
+def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
     """Check `smoothed_loss(u, word, share)`: of logits u [V] for one right word."""
-    log_y = torch.log_softmax(u, -1)
+    log_y = log_probabilities(u, mistakes)
     return -(1 - share) * log_y[word] - share * log_y.mean()
 
 
@@ -117,17 +106,15 @@ def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
     "the larger: The larger of the two is used; use the smaller one.",
     lambda step, d, warmup: d**-0.5 * max(step**-0.5, step * warmup**-1.5),
     "no width [no · d ** (-0.5)]: The factor d^−0.5 is missing.",
-    "width not rooted: The factor is 1/d; it should be d^−0.5.",
-    lambda d, right: right / d**0.5,
+    "width not rooted [· d ** (-0.5) twice]: The factor is 1/d; it should be d^−0.5.",
     "then · d: The factor is d^0.5; it should be d^−0.5.",
     "no climb [step for warmup]: The warmup is missing, or its power is upside down: until step "
     "`warmup`, the rate grows with the step.",
-    "no fall: The decay is missing: after `warmup`, the rate falls as step^−0.5.",
-    lambda step, d, warmup: d**-0.5 * (step * warmup**-1.5),
+    "no fall [no ** -0.5 (2)]: The decay is missing: after `warmup`, the rate falls as step^−0.5.",
     "warmup's exponent [0.5 for 1.5]: The exponent of `warmup` should be −1.5, so that the two "
     "parts meet there.",
-    "constant: After the warmup the rate stays constant; it should fall as step^−0.5.",
-    lambda step, d, warmup: d**-0.5 * warmup**-0.5 * min(1, step / warmup),
+    "constant [warmup in a place (2)]: After the warmup the rate stays constant; it should fall as "
+    "step^−0.5.",
     "step + 1: The step is increased by 1; it counts from 1 already.",
     "no root in the climb: The climb is step/warmup; it should be step · warmup^−1.5.",
     lambda step, d, warmup: d**-0.5 * min(step**-0.5, step / warmup),
@@ -135,8 +122,8 @@ def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
     lambda step, d, warmup: d**-0.5 * min(1 / step, step * warmup**-1.5),
     "width on the fall alone: d^−0.5 multiplies only one of the two parts; put min(…) in brackets.",
     lambda step, d, warmup: min(d**-0.5 * step**-0.5, step * warmup**-1.5),
-    "step in the power: The step is raised to −1.5 with `warmup`; only `warmup` is.",
-    lambda step, d, warmup: d**-0.5 * min(step**-0.5, (step * warmup) ** -1.5),
+    "step in the power [multiplication before power (2)]: The step is raised to −1.5 with "
+    "`warmup`; only `warmup` is.",
     "sum of both: The two parts are added; use the smaller one.",
     lambda step, d, warmup: d**-0.5 * (step**-0.5 + step * warmup**-1.5),
 )
@@ -162,14 +149,14 @@ def _input_cases() -> list[Inputs]:
     "positions alone: The positions are scaled instead of the embeddings.",
     lambda ids, E, P: E[ids] + E.shape[1] ** 0.5 * P[: len(ids)],
     "positions by token: The rows of P are chosen by token; choose them by place.",
-    lambda ids, E, P, solve: solve(ids, E, P[ids]),
+    lambda ids, P, solve: solve(P=P[ids]),
     "root of |V| [0 for 1]: The embeddings are multiplied by √|V|; d is the number of E's columns.",
     "rounded root [root rounded]: √d is rounded to a whole number: use d**0.5 as it is.",
     "last positions: The last rows of P are used; the first token gets row 0.",
-    lambda ids, E, P, solve: solve(ids, E, P[-len(ids) :]),
+    lambda ids, P, solve: solve(P=P[-len(ids) :]),
     "root of N: The embeddings are multiplied by √N, the root of how many tokens there are; it "
     "should be √d.",
-    lambda ids, E, P, solve: solve(ids, E * (len(ids) / E.shape[1]) ** 0.5, P),
+    lambda ids, E, solve: solve(E=E * (len(ids) / E.shape[1]) ** 0.5),
     "positions from 1 [P moved up]: The first token gets row 1 of P; positions begin at 0.",
     "one position [first row of P]: All tokens get row 0 of P; token i gets row i.",
     "d**1/2: Python reads `d**1/2` as d/2: write `d**0.5`, or brackets.",
