@@ -498,14 +498,12 @@ offers = [person, thing, action, 0 * glue]
 
 mha = MultiHeadAttention(d, A, key_dim=d_k, value_dim=d_v)
 for c in range(A):  # the book's head 1 is heads[0]
-    # one of the two columns is enough
-    mha.heads[c].W_Q = torch.stack([2 * asks[c], 0 * glue], dim=1)
-    mha.heads[c].W_K = torch.stack([offers[c], 0 * glue], dim=1)
-    mha.heads[c].W_V = W_V
-    mha.heads[
-        c
-    ].W_O = W_O  # the d_v rows that are head c's in the book's W^O, below
-    assert mha.heads[c].W_Q.shape == mha.heads[c].W_K.shape == (d, d_k)
+    head = mha.heads[c]  # one of the two columns of W_Q and W_K is enough
+    head.W_Q = torch.stack([2 * asks[c], 0 * glue], dim=1)
+    head.W_K = torch.stack([offers[c], 0 * glue], dim=1)
+    head.W_V = W_V
+    head.W_O = W_O  # the d_v rows that are head c's in the book's W^O, below
+    assert head.W_Q.shape == head.W_K.shape == (d, d_k)
 
 # %% [markdown]
 # Each head then computes scores, weights and a weighted sum as before.

@@ -240,9 +240,9 @@ torch.testing.assert_close(normalize(-x), -x_hat)
 plotting.interactive_steps("Row", states)
 
 # %% [markdown] tags=["path"]
-# Add a number to all, or multiply all by a positive one, and layer norm gives the same row. So the scale and offset of
-# the row are lost for good. Two learned vectors, a gain γ and an offset β for each
-# feature, the same for all rows, give each feature the scale and offset that are useful.
+# Add a number to all, or multiply all by a positive one, and layer norm gives the same row: the sublayer cannot see
+# the row's own scale and offset. Two learned vectors, a gain γ and an offset β for each feature, the same for all
+# rows, set useful ones.
 #
 # <span class="eq" id="eq-ln">ln · 8.25 · 7.26</span>
 #
@@ -339,10 +339,9 @@ for i in range(N):  # the book's x_1 is X[0]
 # We set the weights of a block by hand, with one attention head of $d_k=d_v=1$ and one hidden unit.
 #
 # - The query of a *pronoun* asks for a *string*, and the head copies what it finds into the feature *string*.
-# - The unit is the *and* from above: pronoun and string together write *found*. A single 1 among eight features
-#   has a standard deviation of $\sqrt7/8\approx0.33$, so layer norm puts it $8/\sqrt7\approx3.02$ above the
-#   zeros. So what the head copies is divided by 3. In a row with two 1s, each stands only
-#   $\sqrt{16/3}\approx2.31$ above the zeros, and the threshold, 3.6, lies between one 1 (3.02) and both (4.62).
+# - The unit is the *and* from above: pronoun and string together write *found*. After layer norm a single 1 among
+#   eight features stands $8/\sqrt7\approx3.02$ above the zeros (so what the head copies is divided by 3); each of
+#   two stands $\sqrt{16/3}\approx2.31$ above. The threshold, 3.6, lies between one, 3.02, and both, 4.62.
 #
 # Layer norm subtracts the mean, so every 0 in a row becomes the same other number. *found* was 0, so it is that
 # number now: subtracting it undoes the shift.
@@ -558,13 +557,12 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 # %% [markdown]
 # ## Why blocks add, and why the norm comes first
 #
-# A sublayer could hand on what it computes, instead of adding it. What would be lost? In training each block
-# needs a gradient, which comes down from the top through all blocks above it. Through an addition
-# $\mathbf x+f(\mathbf x)$, whose derivative is $1+f'(\mathbf x)$, it comes in two ways: through f, and, by the 1,
-# unchanged around it. Without the addition it has to pass through every f.
+# A sublayer could hand on what it computes, instead of adding it. What would be lost? Attention averages rows, and
+# block after block they become more alike. In $\mathbf x+f(\mathbf x)$ each row keeps what is its own beside that
+# average; the derivative is $1+f'(\mathbf x)$, and by the 1 the row's gradient comes down unchanged.
 #
-# And why normalize before? The Transformer of 2017 normalized after each addition (*post-norm*). Then each norm
-# stands in the stream itself, and rescales what comes around f as well. In pre-norm nothing stands there.
+# And why normalize before? The Transformer of 2017 normalized after each addition (*post-norm*). Then norms rescale
+# the stream itself at each block, and what is a row's own shrinks. In pre-norm nothing stands in the stream.
 
 
 # %%
@@ -583,7 +581,7 @@ def untrained(norm, add=True):
 # %% [markdown]
 # Stack 24 untrained blocks, take what tells the last two words apart at the top, and let its gradient come down.
 
-# %% alt="The gradient at the input of each of 24 blocks, as log 10, three curves. Pre-norm is near 0.3 at the top, on the right, and rises slowly to 0.7 at the first block. Post-norm begins at 1 and falls below −1. Where nothing is added the curve begins at 1 and falls steadily to below −5." caption="How much gradient arrives at each block, by what the blocks above it do" figure="gradient-below"
+# %% alt="The gradient of the difference of two words at the input of each of 24 blocks, as log 10, three curves. Pre-norm is near 0.3 at the top, on the right, and rises slowly to 0.7 at the first block. Post-norm begins at 1 and falls below −1. Where nothing is added the curve begins at 1 and falls steadily to below −5." caption="Gradient of the difference of two words" figure="gradient-below"
 ways = {"pre-norm": untrained("pre"), "post-norm": untrained("post")}
 ways["nothing added"] = untrained("pre", add=False)
 curves = {}
@@ -596,12 +594,15 @@ for name, streams in ways.items():
 plotting.lines(curves, x="blocks below", y="log₁₀ of the gradient")
 
 # %% [markdown]
-# Read [Figure](#fig-gradient-below) from right to left. In pre-norm all of the gradient arrives, and more. In
-# post-norm 0.7 to 14% is left at the first block, and with nothing added less than a hundred-thousandth
-# (`benchmarks/results/reasons`): attention has averaged the rows until all are alike.
+# Read [Figure](#fig-gradient-below) from right to left. In pre-norm all of this gradient arrives, and more; in
+# post-norm 0.7 to 14%; with nothing added less than a hundred-thousandth. The rows say why. With nothing added, 24
+# blocks leave the last two words a few millionths apart; post-norm, a few hundredths; pre-norm, 2 to 5. Where rows
+# are alike, no gradient can tell them apart. (Without attention, a third or more of it arrives even where nothing is
+# added: `benchmarks/results/reasons`.)
 #
 # Trained on the eight sentences of [chapter 5](05_language_model.py), 24 blocks of pre-norm learn. Those of post-norm,
-# and those that add nothing, stay at 2.62 nats per word, the loss of a model that knows only how frequent each word is.
+# and those that add nothing, stay at 2.62 nats per word, the loss of one prediction for all rows: how frequent each
+# word is.
 #
 # But with weights that begin as small as GPT-2's, what a sublayer adds is small beside the stream; a norm after it
 # finds rows that are almost normalized already. Then post-norm learns here, too. (So it can with a rate that warms up,
@@ -758,8 +759,8 @@ plotting.show_source(TransformerStack.forward, only=["for", "return"])
 # - Each reads a normalized copy of the residual stream and adds its output to it. Nothing is overwritten.
 # - Layer norm gives a row mean 0 and standard deviation 1 (dividing by d); γ and β then scale and
 #   shift each feature.
-# - What is added lets the gradient pass around each sublayer, and a norm before the sublayer is not in its way.
-#   Pre-norm needs one more norm at the top *(whole chapter)*.
+# - Attention makes rows alike. Adding keeps what is each row's own, and a norm before the sublayer leaves the
+#   stream alone. Pre-norm needs one more norm at the top *(whole chapter)*.
 # - Recorded activations show what each sublayer added, and how large it is *(whole chapter)*.
 
 # %% [markdown]

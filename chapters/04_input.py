@@ -258,10 +258,9 @@ plotting.panels(
 )
 
 # %% [markdown]
-# Why add, and not concatenate? Both parts can be told apart in a sum: ours have columns of their own, and training
-# can find separate directions. What reads a concatenated row multiplies it by a matrix, and that product is a sum,
-# too: of the word through the upper rows and the position through the lower ones. Adding says as much with d
-# columns. And now order matters.
+# Why add, and not concatenate? A concatenated row is a sum whose parts have columns of their own, as ours do: zeros
+# elsewhere. So adding can do what concatenating to d columns does, and training decides how many directions the
+# position needs. (With d columns for each, a matrix that reads the row computes a sum, too.) And now order matters.
 
 # %%
 W = torch.randn(2 * d, d)

@@ -92,8 +92,8 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 # embedding is the word's score, or *logit*. At the bottom, the matrix E turns words into rows; at the top, its
 # transpose, the *unembedding*, turns a row into scores of words. So the weights are *tied*. That saves |V|·d numbers:
 # GPT-2 small has 124 million instead of 163. And each word's row learns twice: from being read, and at
-# every position from being predicted. Words that follow the same beginnings get similar rows, which
-# are then read as similar, too.
+# every position from being predicted. Words that follow the same beginnings get similar rows, which are then
+# read as similar, too, even where they should not be: the cost of tying.
 #
 # <span class="eq" id="eq-logits">logits · 8.46 · 7.47</span>
 #
@@ -172,9 +172,8 @@ for _ in range(350):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-    tuned.append(
-        U[2, :8].detach()
-    )  # for a figure: the third sentence, up to “was”
+    third = U[2, :8]  # for a figure: the third sentence, up to “was”
+    tuned.append(third.detach())
 
 # %% [markdown]
 # The loss is the mean of $-\ln$ of the probability of each word that came next; its unit is the *nat*. How low
@@ -234,10 +233,10 @@ for word in ("flat", "sharp"):
 
 # %% [markdown]
 # How did the model get there? Slide the figure back to step 0: each word predicts itself, since E is tied and
-# the untrained blocks add little. By step 20 most words predict what comes after them, but after the second
-# *the* and after *was* the words of both instruments have a share. To rule out *drum*, *low* and *high*, the
-# model has to read words further back. After 30 steps *string* is 3 to 15 times as probable as *drum* after the
-# second *the*, over six seeds; *flat* mostly leaves *low* behind later (`benchmarks/results/chapter_seeds`).
+# the untrained blocks add little. By step 20 each word predicts what usually follows it, but after the second
+# *the* and after *was* the words of both instruments have a share. To rule out *drum*, *low* and *high*, the model
+# has to look back; that takes until about step 30, and for *low* mostly longer, over six
+# seeds. (`benchmarks/results/chapter_seeds`)
 
 # %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word, while the model learns"
 states, ends = {}, ("flat", "sharp", "low", "high")

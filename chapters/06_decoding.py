@@ -310,9 +310,9 @@ plotting.lines(curves, x="step", y="nats per token")
 # this model's 96 positions. *Repeats* are the share of all runs of four tokens that have occurred earlier in the same
 # piece; here is the piece with most of them.
 #
-# A token is a note, such as `TAB<2,3>` (string 2, fret 3), or the bar or place in it where notes begin.
+# After the header a token is a note, such as `TAB<2,3>` (string 2, fret 3), or the bar or place in it where notes begin.
 # In a tab the six lines are the strings, with the highest on top. A number is the fret at which a string
-# is pressed, and 0 is an open string. Time runs from left to right, and a bar ends at `|`.
+# is pressed, 0 an open string. Time runs from left to right; a bar ends at `|`.
 
 # %%
 from slp_guitar import format_tab
@@ -410,8 +410,8 @@ assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 # %% [markdown]
 # Temperature and top-p do the same job: a low τ makes the tail improbable, a low p removes it, and both
 # give up variety. None of these is best on both counts, and one run says little: above, k = 10 slips no more than
-# k = 3, but in 10 of 12 others it does (`benchmarks/results/decoding`). What carries over is the method: decide what
-# you want, measure it with several seeds, and compare.
+# k = 3, but in 10 of 12 others it does. What carries over is the method: decide what you want, measure it with several
+# seeds, and compare. (`benchmarks/results/decoding`)
 #
 # Slips can also be ruled out. `generate` also takes a function, `allowed`, which says before each step
 # which tokens may come next; here it follows the grammar of tab. All other logits become −∞.

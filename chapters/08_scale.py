@@ -196,7 +196,7 @@ plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 
 # %% [markdown]
 # Read the curves from left to right. With the fewest tokens the small model is ahead; with the most, each larger
-# one has a lower loss, though not with every seed (`benchmarks/results/chapter_seeds`). So should more compute go
+# one has a lower loss, though not with every seed. So should more compute go
 # into a larger model or into more tokens? Kaplan and others put most of it into the model. Hoffmann et al. (2022)
 # found that both should grow in equal proportion, with about 20 tokens for each parameter. And here?
 
@@ -209,8 +209,8 @@ for C, found in sorted(compute.items()):
     print(f"C = {C:.1e}: best of {among} is N = {N:,} with {loss:.3f}")
 
 # %% [markdown]
-# Where two or three cost about the same, a small one that read more is best (`benchmarks/results/chapter_seeds`); the
-# 29 runs below show when a larger one overtakes it. The law [(8.51)](#eq-L(C)) describes the best model at each cost.
+# Where two or three cost about the same, a small one that read more is best; the 29 runs below show when a larger one
+# overtakes it. The law [(8.51)](#eq-L(C)) describes the best model at each cost. (`benchmarks/results/chapter_seeds`)
 #
 # Now a prediction: fit L(N) to the three models that read the most, predict the loss of one four times as large as
 # the largest, and train it.
@@ -225,8 +225,8 @@ N, loss = measure(64, 2**19)
 print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 
 # %% [markdown]
-# Three points lie close to a line, but the fourth is far below it; with other seeds it is above, or the line rises and
-# is refused. A good fit says little about how far a law can be extrapolated.
+# Three points lie close to a line, but the fourth misses it, below or above, depending on the seed. A good fit does
+# not say how far a law can be extrapolated.
 #
 # ## A million characters
 #
@@ -501,9 +501,8 @@ plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
 # The second number is the loss on blues, the first that on the styles learned before. With a small share of the
-# weights, LoRA reaches 42 to 66% of what training all of them gains here, and more with the feedforward layers
-# (`benchmarks/results/chapter_seeds`). Each copy gets worse on the first styles; with LoRA the base is still there
-# underneath.
+# weights, LoRA reaches 42 to 66% of what training all of them gains here, and more with the feedforward layers. Each
+# copy gets worse on the first styles; with LoRA the base is still there underneath. (`benchmarks/results/chapter_seeds`)
 #
 # Merging adds AB to W. The outputs stay the same up to rounding, and the model is an ordinary one again,
 # as fast as before. Or remove A and B, and the base model is back, bit for bit.

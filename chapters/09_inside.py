@@ -328,7 +328,7 @@ plotting.lines({"loss": by_position}, levels=levels, **axes)
 
 # %% [markdown]
 # The model has the rule. (The first time it does worse than a uniform guess: in training such tokens did not
-# count in the loss, so it did not learn to be unsure about them.)
+# count in the loss, so nothing asked it to be unsure about them.)
 
 # %%
 with torch.no_grad(), patch_activations(finder) as seen:
@@ -404,9 +404,9 @@ for name, each in lost.items():
 plotting.interactive_steps("Ablated", states, start=3)
 
 # %% [markdown]
-# Without one head it still drops, so the block's other head can do much of the work. (Of block 1 with seeds 1 and 2,
-# too; in their block 0 one head matters far more: without it 2.14 and 3.48 nats are left.) Without both heads of
-# a block, either block, all three models are worse than a uniform guess: each block needs the other.
+# Without one head it still drops, so the block's other head can do much of the work. (Not with every seed: in two
+# other models one head of block 0 does most of its work.) Without both heads of either block, the model is worse than
+# a uniform guess: each block needs the other.
 #
 # ### Two circuits
 #

@@ -652,9 +652,9 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 # `end`; its weights can be anything.)
 #
 # It is tempting to read such a map as an explanation. Be careful. With seeds 1 and 2 for the weights the map is the
-# same, but with seed 0 only 35% of the rows look most at the mirrored note, and 97% of the unseen licks still come out right
-# (`benchmarks/results/chapter_seeds`): an encoder row also contains information about its neighbors, so attending to
-# one of them works too. A map shows where a model attends; other patterns can give the same outputs.
+# same, but with seed 0 only 35% of the rows look most at the mirrored note, and 97% of the unseen licks still come out
+# right: an encoder row also contains information about its neighbors, so attending to one of them works too. A map
+# shows where a model attends; other patterns can give the same outputs. (`benchmarks/results/chapter_seeds`)
 
 # %% [markdown]
 # ## Try it

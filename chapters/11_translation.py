@@ -201,13 +201,6 @@ assert 0.95 * bound < W_1.abs().max() <= bound
 print(f"standard deviation of W_1: {W_1.std():.3f} by Xavier, 0.020 by GPT-2")
 
 # %% [markdown]
-# Real sentences are harder: captions in English and German, where BERT's initialization learned faster than
-# Xavier's (0.02 for every matrix and for **E**; `initialization="bert"`). A translator that begins so scores 39.95
-# BLEU, a measure from 0 to 100 that is explained below. Translating word by word, with a dictionary learned from the
-# same pairs, scores 14.9, and taking the translation of the most similar training sentence scores 9.3
-# (one run each, `benchmarks/results/translation`).
-
-# %% [markdown]
 # **A learning-rate schedule.** The rate rises linearly for a few thousand steps, and then falls as one
 # over the square root of the step:
 #
@@ -403,9 +396,9 @@ print(f"uniform weights: {2 / len(columns):.2f}")
 # %% [markdown]
 # Nothing in the pairs says which words correspond, and yet these six look most at their counterparts; with other
 # seeds, not all of them do. *Veintiuno* looks past *March*: the three tokens of *twenty-first* have 75 to 100% of its
-# weight. *De* has no counterpart, and looks at the two commas (`benchmarks/results/chapter_seeds`).
-# [Chapter 10](10_encoder_decoder.py)'s warning holds here, too: this is where the upper block attends, on average
-# over its heads. It does not say what the encoder has moved to those positions.
+# weight. *De* has no counterpart, and looks at the two commas. [Chapter 10](10_encoder_decoder.py)'s warning holds
+# here, too: this is where the upper block attends, on average over its heads. It does not say what the encoder has
+# moved to those positions. (`benchmarks/results/chapter_seeds`)
 
 # %% [markdown]
 # Each head has its own map, in every layer and in all three attentions.
@@ -534,6 +527,12 @@ for n in range(1, 5):
     states[n] = plotting.bars(marks, found, top=1, decimals=0), says
 print(f"BLEU {bleu:.1f}")
 plotting.interactive_steps("n", states)
+
+# %% [markdown]
+# On real captions, English and German, a translator with BERT's initialization (0.02 for every matrix and for **E**;
+# `initialization="bert"`), faster there than Xavier's in one run of each, scores 39.95 BLEU. Is that much? A
+# word-by-word dictionary learned from the same pairs scores 14.9, and copying the translation of the most similar
+# training sentence 9.3 (`benchmarks/results/translation`).
 
 # %% [markdown]
 # ## Try it

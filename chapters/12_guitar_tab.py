@@ -81,8 +81,8 @@ print(format_tab(corpus[0]))
 # it. `BAR<k>` begins a bar of k steps, and `POS<k>` says that the notes after it start k steps after the bar
 # line; without it they start on the bar line. A bar that has occurred before is a single token: `SAME<1>`
 # repeats the bar before, `SAME<2>` the one before that. A header names the tuning and the capo (a clamp that
-# raises all strings), the steps per quarter note (three in the piece below), the time signature (`METRE`, a spelling that
-# saved models keep) and the key. Decoding the ids gives the same bars back. (Details:
+# raises all strings), the steps per quarter note (three in the piece below), the time signature and the key. Decoding
+# the ids gives the same bars back. (Details:
 # <autoref identifier="slp_guitar.tab_tokenizer">slp_guitar.tab_tokenizer</autoref>.)
 
 # %%
@@ -411,8 +411,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 
 # %% [markdown]
 # More than half of the chords drawn by chance cannot be held. Of the bigram's chords, almost nine in ten can: knowing the
-# previous note goes a long way. Models of three seeds are at 94 to 98% (`benchmarks/results/chapter_seeds`), so
-# this measure alone says little about what they have learned.
+# previous note goes a long way. Models of three seeds are at 94 to 98%, so this measure alone says little about what
+# they have learned. (`benchmarks/results/chapter_seeds`)
 
 # %% [markdown] tags=["more"] gist="A model of 403 real tabs, against a 5-gram"
 # ## From real tabs

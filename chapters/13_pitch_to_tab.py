@@ -155,12 +155,10 @@ measure("hand-written costs", find_cheapest_fingering)
 # %% [markdown]
 # ## Notes in, tab out
 #
-# Chapter 10's encoder-decoder needs no costs: it translates pitches into places. This is easier than translating
-# sentences, because each note gets exactly one place. So the decoder reads a note, writes its place, reads the next
-# note, and so on. It cannot skip a note, and its cross-attention is free to look at the notes around it. A note's
-# id is one more than its height above the lowest open string, in semitones, so a capo changes nothing. Add 64 if
-# the note sounds together with the one before, or 128 if it comes after a gap. The decoder below reads a note, its
-# place, the next note, its place, and so on.
+# Chapter 10's encoder-decoder needs no costs: it translates pitches into places, one for each note. So the decoder
+# reads a note, writes its place, reads the next note: it cannot skip one, and its cross-attention is free for the
+# notes around it. A note's id is its height above the lowest open string in semitones, plus 1, so a capo changes
+# nothing; plus 64 if it sounds with the note before, or 128 if it comes after a gap.
 
 # %%
 from slp_guitar.fingering import seq2seq
@@ -306,7 +304,7 @@ assert ours["strings"] > found["lowest fret"]["strings"]
 #
 # The most probable place now need not begin the most probable fingering. The dynamic program cannot find it: a cost
 # there depends on one move, but the decoder's probabilities depend on everything written so far. So we use
-# [beam search](06_decoding.py), which keeps the four most probable fingerings up to each note.
+# [beam search](06_decoding.py), which at each note keeps the four most probable extensions of the four that it kept.
 
 # %%
 measure(
@@ -335,7 +333,7 @@ measure(
 # | search, costs learned by a network, three seeds | the same 403 | 83.2 to 83.7% |
 #
 # Both models that write token by token did worse than the search, and longer training and a wider model did not
-# change that. They go on reading an early mistake, which moves whole passages to another position; the search
+# change that. An early mistake, which they go on reading, may move whole passages to another position; the search
 # compares whole fingerings. And its costs are about distances: of a fret from the hand, of a move, within a shape.
 # Those carry over from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches, and what it
 # can learn are costs.

@@ -1,5 +1,7 @@
 """The key-value cache: what attention has computed of earlier tokens, kept for those to come."""
 
+from collections.abc import Iterator
+
 import torch
 
 from slp_transformer._internal.config_checks import check_positive_sizes
@@ -168,10 +170,15 @@ class KVCache:
             self._blocks.append(BlockCache(self.capacity))
         return self._blocks[l]
 
+    def __iter__(self) -> Iterator["BlockCache"]:
+        """Return those that there are, the lowest block's first."""
+        return iter(self._blocks)
+
     def commit(self) -> None:
         """Count the rows that the blocks have written; the stack calls this after the last one."""
-        for layer in self._layer_caches():
-            layer.commit()
+        for block in self._blocks:
+            block.self_attention.commit()
+            block.cross_attention.commit()
 
     def truncate(self, length: int) -> None:
         """Forget all tokens after the first `length`, as where a guess was wrong."""
@@ -191,24 +198,8 @@ class KVCache:
         """
         for block in self._blocks:
             block.self_attention.reorder(rows)
-        if include_sources:
-            self.reorder_sources(rows)
-
-    def reorder_sources(self, rows: Int[Tensor, "sources"]) -> None:
-        """Reorder the rows of sources alone.
-
-        Raises:
-            IndexError: if there is no such source.
-        """
-        for block in self._blocks:
-            block.cross_attention.reorder(rows)
-
-    def _layer_caches(self) -> list[LayerCache]:
-        return [
-            layer
-            for block in self._blocks
-            for layer in (block.self_attention, block.cross_attention)
-        ]
+            if include_sources:
+                block.cross_attention.reorder(rows)
 
 
 class BlockCache:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from torch import nn
+from torch.nn.modules import module as torch_module
 
+from slp_transformer._internal.plugins import PACKAGES
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 
 Hook = Callable[[str, Tensor], Tensor]
@@ -26,14 +28,28 @@ class HookedModule(ShapedModule):
 
     Attributes:
         hook: called at each point with its name and what passes there; returns what passes on.
-            None, as it is normally, lets everything pass.
+            Normally it is `pass_on`: nobody watches.
     """
 
-    hook: Hook | None = None
+    hook: Hook = staticmethod(pass_on)
 
     def hook_point(self, name: str, X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Pass a named point."""
-        return X if self.hook is None else self.hook(name, X)
+        return self.hook(name, X)
+
+
+def has_no_hooks(part: nn.Module) -> bool:
+    """Tell if a pass through a part is what its class says, and no tensor of it can outlive it.
+
+    That is a module of ours or PyTorch's with its own `forward`, without hooks, of its own or of
+    all modules.
+    """
+    hooks = part._forward_hooks or part._forward_pre_hooks
+    watched = getattr(part, "hook", pass_on) is not pass_on
+    own = (type(part).__module__, type(part).forward.__module__)
+    known = all(module.partition(".")[0] in (*PACKAGES, "torch") for module in own)
+    changed = watched or "forward" in vars(part) or torch_module._has_any_global_hook()
+    return known and not (hooks or changed)
 
 
 @contextmanager

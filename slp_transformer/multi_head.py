@@ -25,7 +25,7 @@ from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import make_weight_matrix
 from slp_transformer.attention import attend, attention
 from slp_transformer.cache import LayerCache
-from slp_transformer.hooks import HookedModule, pass_on
+from slp_transformer.hooks import HookedModule
 
 
 class AttentionHead(ShapedModule):
@@ -239,7 +239,7 @@ class MultiHeadAttention(HeadMatrices, HookedModule):
         if cache is not None:
             K, V = cache.update(K, V)
         dropout = self.dropout if self.training else 0.0
-        head, alpha = attend(Q, K, V, mask, causal, dropout, self.hook or pass_on, return_weights)
+        head, alpha = attend(Q, K, V, mask, causal, dropout, self.hook, return_weights)
         A = join_heads(head) @ self.W_O
         return A if alpha is None or not return_weights else (A, alpha)
 

@@ -73,6 +73,7 @@ def test_an_encoder_decoder_reads_the_same_in_pieces(kind, pieces, exactness):
     )
     torch.testing.assert_close(logits, whole, rtol=0, atol=exactness["atol"])
     assert cache.length == N and cache[0].cross_attention.length == 7
+    assert list(cache) == [cache[l] for l in range(len(model.decoder.blocks))]
 
 
 @pytest.mark.equations("kv-attn")

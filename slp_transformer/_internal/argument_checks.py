@@ -68,11 +68,12 @@ def check_source(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) 
         )
 
 
-def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:
-    """Refuse queries, keys and values that do not fit together.
+def check_attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, dropout: float) -> None:
+    """Refuse what no attention can be computed from.
 
     Raises:
-        ValueError: naming the two shapes that disagree.
+        ValueError: if the shapes do not fit together, the mask is not additive, or dropout is no
+            share below 1.
     """
     batch = Q.shape[:-2]
     fits = batch == K.shape[:-2] == V.shape[:-2] and min(Q.dim(), K.dim(), V.dim()) > 1
@@ -82,16 +83,6 @@ def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:
             "the same axes before the last two, the same d_k and a value for each key, but have "
             f"shapes {format_shape(Q)}, {format_shape(K)} and {format_shape(V)}."
         )
-
-
-def check_attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, dropout: float) -> None:
-    """Refuse what no attention can be computed from.
-
-    Raises:
-        ValueError: if the shapes do not fit together, the mask is not additive, or dropout is no
-            share below 1.
-    """
-    check_qkv(Q, K, V)
     check_range(DROPOUT, dropout=dropout)
     if mask is not None:
         check_mask(mask, (*Q.shape[:-1], K.shape[-2]))

@@ -89,10 +89,6 @@ class BoundedProcess:
             raise ValueError(answer["error"])
         return answer, content
 
-    def has_ended(self) -> bool:
-        """Return whether it could not answer any more."""
-        return self.popen.poll() is not None
-
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
     """End a process, and close its pipes."""

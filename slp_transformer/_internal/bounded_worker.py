@@ -94,10 +94,6 @@ class Worker:
             "kind": type(self.tokenizer.model).__name__,
         }, b""
 
-    def ready(self, _: bytes) -> tuple[dict[str, Any], bytes]:
-        """Say that the tokenizer is loaded."""
-        return {}, b""
-
     def encode(self, text: bytes, whole: bool, most: int) -> tuple[dict[str, Any], bytes]:
         """Return the ids of a text."""
         ids = self.tokenizer.encode(text.decode(), add_special_tokens=whole).ids

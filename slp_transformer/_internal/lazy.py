@@ -4,10 +4,10 @@ So `import slp_transformer`, and all that needs no PyTorch, such as the help of 
 done at once. A package lists its names in imports that only type checkers and this module read:
 
     if TYPE_CHECKING:
-        from slp_transformer.layer_norm import LayerNorm
+        from slp_transformer.layer_norm import LayerNorm as LayerNorm  # so said to be exported
 
     if not TYPE_CHECKING:  # so that these know every name
-        __getattr__, __dir__ = attach(__name__)
+        __getattr__, __dir__, __all__ = attach(__name__)
 """
 
 import ast
@@ -19,13 +19,13 @@ from importlib.util import find_spec
 from typing import Any
 
 
-def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package, given its `__name__`.
+def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return the `__getattr__`, `__dir__` and `__all__` of a package, given its `__name__`.
 
     Raises:
         AttributeError: by `__getattr__`, for a name that is neither exported nor a submodule.
     """
-    module = sys.modules[package]
+    module, own = sys.modules[package], {"attach", "TYPE_CHECKING"}
     modules: dict[str, str] = {}
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
@@ -40,5 +40,5 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    own = {"attach", "TYPE_CHECKING"}
-    return get, lambda: sorted({*vars(module), *modules} - own)
+    names = [name for name in modules if name not in own]
+    return get, lambda: sorted({*vars(module), *modules} - own), names

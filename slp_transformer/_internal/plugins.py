@@ -47,7 +47,7 @@ class Command:
             options that some words mean; as "module:name". The module imports no PyTorch.
         execute: the function that is called with the options, as "module:name".
         usage: its line of `slp-transformer --help`: an example, and what that does; None for none.
-        libraries: what it takes for granted.
+        libraries: what it takes for granted: at first what commands are read with.
         any_bytes: whether its words may be names of files that are not UTF-8.
         loads_torch: whether it imports PyTorch, which takes seconds.
     """
@@ -55,7 +55,7 @@ class Command:
     options: str
     execute: str
     usage: tuple[str, str] | None
-    libraries: Libraries = field(default_factory=dict)
+    libraries: Libraries = field(default_factory=lambda: TEXT_EXTRA)
     any_bytes: bool = False
     loads_torch: bool = True
 

@@ -45,28 +45,20 @@ class Setting:
         book: its value in the book's model, of a setting that the book's block does not have.
     """
 
-    range: Range | None
-    example: Any
-    given: Mapping[str, Any]
-    no_example: str
-    resumable: bool
-    book: Any
+    range: Range | None = None
+    example: Any = field(default_factory=lambda: MISSING)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    no_example: str = ""
+    resumable: bool = False
+    book: Any = field(default_factory=lambda: MISSING)
 
 
 def setting(
-    default: Any,
-    range: Range | None = None,
-    *,
-    example: Any = MISSING,
-    given: Mapping[str, Any] = {},  # noqa: B006  # nobody changes it
-    no_example: str = "",
-    resumable: bool = False,
-    book: Any = MISSING,
-    kw_only: bool = False,
+    default: Any, range: Range | None = None, *, kw_only: bool = False, **about: Any
 ) -> Any:
-    """Return a field, see `Setting`; without a default it is `MISSING`."""
-    about = Setting(range, example, given, no_example, resumable, book)
-    return field(default=default, metadata={"setting": about}, kw_only=kw_only)
+    """Return a field; `about` is as in `Setting`, and without a default it is `MISSING`."""
+    metadata = {"setting": Setting(range, **about)}
+    return field(default=default, metadata=metadata, kw_only=kw_only)
 
 
 def settings_of(made: type) -> dict[str, Setting]:

@@ -44,7 +44,8 @@ else:
 
         Bool = Float = Int = _Unchecked
 
-__all__ = ["Bool", "Float", "Int", "ShapedModule", "Tensor", "format_shape"]
+__all__ = ["Bool", "Float", "Int", "ShapedModule", "Tensor", "TokenIds", "format_shape"]
+TokenIds = Sequence[int] | Int[Tensor, "_"]
 
 
 def format_shape(tensor: Tensor | Sequence[int]) -> str:

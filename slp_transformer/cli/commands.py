@@ -1,6 +1,6 @@
 """The table of commands: ours, and those of plug-ins."""
 
-from slp_transformer._internal.plugins import TEXT_EXTRA, Command, merge_entries
+from slp_transformer._internal.plugins import Command, merge_entries
 
 HERE = "slp_transformer.cli"
 
@@ -11,43 +11,36 @@ COMMANDS: dict[str, Command] = merge_entries(
             f"{HERE}.train_options:parse_train",
             f"{HERE}.train:execute",
             None,  # each task has a line of its own
-            TEXT_EXTRA,
         ),
         "generate": Command(
             f"{HERE}.generate:parse_generate",
             f"{HERE}.generate:execute",
             ('generate runs/mine --prompt "the "', "continue a prompt"),
-            TEXT_EXTRA,
         ),
         "translate": Command(
             f"{HERE}.translate:TranslateOptions",
             f"{HERE}.translate:execute",
             ('translate runs/pairs "A sentence."', "translate with a model trained on pairs"),
-            TEXT_EXTRA,
         ),
         "evaluate": Command(
             f"{HERE}.evaluate:parse_evaluate",
             f"{HERE}.evaluate:execute",
             ("evaluate runs/mine", "on data that it was not trained on"),
-            TEXT_EXTRA,
         ),
         "info": Command(
             f"{HERE}.info:InfoOptions",
             f"{HERE}.info:execute",
             ("info runs/mine", "its model, tokenizer and progress"),
-            TEXT_EXTRA,
         ),
         "export": Command(
             f"{HERE}.export:ExportOptions",
             f"{HERE}.export:execute",
             ("export runs/mine exported", "as a model that transformers opens"),
-            TEXT_EXTRA,
         ),
         "merge": Command(
             f"{HERE}.merge:MergeOptions",
             f"{HERE}.merge:execute",
             ("merge runs/lora --out-dir runs/merged", "a LoRA run with its base"),
-            TEXT_EXTRA,
         ),
     },
 )

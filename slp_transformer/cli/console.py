@@ -6,11 +6,12 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer._internal.signals import SignalHandler
 from slp_transformer._internal.terminal import escape_controls
 
@@ -49,6 +50,17 @@ def print_result(text: str, end: str = "\n", escape: bool = True) -> None:
 def print_text(text: str, end: str = "\n") -> None:
     """Print what a model wrote as it is, but for a terminal, which it could give commands."""
     print_result(text, end, escape=sys.stdout.isatty())
+
+
+@contextlib.contextmanager
+def open_lines(path: Path | None) -> Iterator[Callable[[str], Any]]:
+    """Yield what writes lines to a file, which is there once all are, or else prints them."""
+    if path is None:
+        yield print_text
+        return
+    with atomic_write(path) as file:
+        yield lambda line: file.write(f"{line}\n".encode())
+    print_status(f"Written to {path}.")
 
 
 def print_status(text: str) -> None:

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -23,23 +23,19 @@ def parse_flag(word: str) -> str | None:
 
 def collect_flag_types(options_class: Any) -> dict[str, Any]:
     """Return the flags of a dataclass, and of dataclasses in it, with the types of their values."""
-    return dict(iter_flag_types(options_class))
-
-
-def iter_flag_types(options_class: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the flags of a dataclass, and of dataclasses in it, with the types of their values."""
     kind = get_origin(options_class) or options_class
     types = dict(zip(getattr(kind, "__parameters__", ()), get_args(options_class), strict=False))
-    hints = get_type_hints(kind, include_extras=True)
+    hints, found = get_type_hints(kind, include_extras=True), dict[str, Any]()
     for field in (field for field in fields(kind) if field.init):
         hint = types.get(hints[field.name], hints[field.name])
         generic: Any = get_origin(hint)
         if generic and is_dataclass(generic):  # RunConfig[DataT], once DataT is known
             hint = generic[tuple(types.get(each, each) for each in get_args(hint))]  # type: ignore[index]
         if is_dataclass(generic or hint):
-            yield from iter_flag_types(hint)
+            found |= collect_flag_types(hint)
         elif POSITIONAL not in getattr(hint, "__metadata__", ()):
-            yield f"--{field.name.replace('_', '-')}", hint
+            found[f"--{field.name.replace('_', '-')}"] = hint
+    return found
 
 
 def check_task_flags(task: str, own: Any, general: Any, name: str) -> None:

@@ -1,18 +1,16 @@
 """Continue prompts with a trained model."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from slp_transformer._internal.atomic_write import atomic_write, write_file
+from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.config_checks import NUM_WRITTEN, SEED
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer._internal.settings import setting, settings
-from slp_transformer.cli.console import print_result, print_status, print_text
+from slp_transformer.cli.console import open_lines, print_result, print_status, print_text
 from slp_transformer.cli.prompts import Prompt, encode_prompts, read_prompts_file, read_text
 from slp_transformer.cli.run_flags import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions, check_trained
@@ -138,28 +136,29 @@ def execute(options: GenerateOptions[Any]) -> None:
             **options.sampling.to_dict(),
         )
 
+    def print_piece(_: int, text: str) -> None:
+        print_text(text, end="")
+
     texts: list[GeneratedText] = []
-    with open_line_writer(output if lines else None) as write:
+    with open_lines(output if lines else None) as write:
         try:
             for first in range(0, len(rows), BATCH_SIZE):
-                texts += generate(first, print_text_piece if streamed else None)
+                texts += generate(first, print_piece if streamed else None)
                 for n in range(first, len(texts)) if lines else ():
                     (sample,) = samples_to_json(session, [texts[n]], options.seed + n)
-                    write(to_json_line({**(prompts[n].record or {}), **sample}))
+                    answer = {**(prompts[n].record or {}), **sample}
+                    write(json.dumps(answer, ensure_ascii=False, allow_nan=False))
         finally:
             if streamed:
                 print_result("")  # so that a reason to stop begins a line of its own
     content = format_samples(session, texts)
     if options.json:
         content = to_json(samples_to_json(session, texts, options.seed)) + "\n"
-    if lines:
-        if output is not None:
-            print_status(f"Written to {output}.")
-    elif output is None and not streamed:
+    if output is None and not (lines or streamed):
         print_text(content, end="")
-    elif output is not None and session.writes(output) and not options.json:
+    elif output is not None and session.writes(output) and not (lines or options.json):
         write_text_files(output, session, texts)
-    elif output is not None:
+    elif output is not None and not lines:
         write_file(output, content)
         print_status(f"Written to {output}.")
     for remark in (describe_filled_window(run.model, texts), *session.remarks(texts)):
@@ -183,30 +182,6 @@ def read_prompts(options: GenerateOptions[Any]) -> list[Prompt]:
         if not prompts:
             raise ValueError(f"{options.prompts_file} has no prompts.")
     return prompts or [Prompt(None)]
-
-
-@contextmanager
-def open_line_writer(path: Path | None) -> Iterator[Callable[[str], None]]:
-    """Yield what writes lines to a file, which is there once all are, or else prints them."""
-    if path is None:
-        yield partial(print_text, end="")
-        return
-    with atomic_write(path) as file:
-
-        def write(line: str) -> None:
-            file.write(line.encode("utf-8"))
-
-        yield write
-
-
-def print_text_piece(_: int, text: str) -> None:
-    """Print a piece of the only text."""
-    print_text(text, end="")
-
-
-def to_json_line(content: Any) -> str:
-    """Return JSON in one line."""
-    return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write_text_files(path: Path, session: GenerationSession, texts: list[GeneratedText]) -> None:

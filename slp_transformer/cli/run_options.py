@@ -27,9 +27,8 @@ class RunOptions(Options):
     run: Positional[Path] = setting(MISSING, no_example="a folder")
     checkpoint: CheckpointChoice = setting("best", example="last")
     device: str | None = setting(None, no_example="not every machine has another")
-    opened: SavedRun = field(
-        init=False, repr=False
-    )  # no flag: by `check`, or found by `parse_run_flags`
+    # No flag: by `check`, or found by `parse_run_flags`.
+    opened: SavedRun = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Find a model that is given by its name."""

@@ -1,16 +1,14 @@
 """Translate sentences with a trained model: from the command line, a file, a pipe or a terminal."""
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer._internal.config_checks import LENGTH_PENALTY, NUM_BEAMS
 from slp_transformer._internal.settings import setting, settings
-from slp_transformer.cli.console import print_status, print_text
+from slp_transformer.cli.console import open_lines, print_status
 from slp_transformer.cli.run_options import RunOptions, check_trained
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
 from slp_transformer.data.text_files import iter_stdin_lines
@@ -105,7 +103,7 @@ def execute(options: TranslateOptions) -> None:
     if not options.sentences and options.input is None:
         batches = iter_stdin_sentences(translator)
     found: list[list[Translation]] = []
-    with open_output(options) as write:
+    with open_lines(options.output) as write:
         for batch in batches:
             found = translator(
                 batch, num_beams=options.num_beams, length_penalty=options.length_penalty
@@ -128,17 +126,6 @@ def iter_stdin_sentences(translator: "Translator") -> Iterator[list[str]]:
     for n, text in enumerate(iter_stdin_lines(), 1):
         translator.encode_source(text, f"Line {n}")
         yield [text]
-
-
-@contextlib.contextmanager
-def open_output(options: TranslateOptions) -> Iterator[Callable[[str], Any]]:
-    """Yield what writes a line: to a file, which is there once it is complete, or to the screen."""
-    if options.output is None:
-        yield print_text
-        return
-    with atomic_write(options.output) as file:
-        yield lambda line: file.write(f"{line}\n".encode())
-    print_status(f"Written to {options.output}.")
 
 
 def format_translations(

@@ -11,42 +11,24 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.data.batches import Batch, DataSource
-    from slp_transformer.data.bundled_pairs import make_number_pairs
-    from slp_transformer.data.pair_batches import PaddedPairSource
-    from slp_transformer.data.pair_corpus import prepare_pair_corpus, read_pairs
-    from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
-    from slp_transformer.data.text_corpus import load_corpus, prepare_corpus
-    from slp_transformer.data.text_files import (
-        CORPORA,
-        fetch_corpus,
-        iter_documents,
-        list_corpora,
-        load_moby_dick,
-        resolve_text_source,
-    )
-    from slp_transformer.data.text_tokenizer import TextTokenizer, train_tokenizer
-
-__all__ = [
-    "CORPORA",
-    "Batch",
-    "DataSource",
-    "PaddedPairSource",
-    "PairTokenizer",
-    "TextTokenizer",
-    "list_corpora",
-    "fetch_corpus",
-    "resolve_text_source",
-    "load_moby_dick",
-    "make_number_pairs",
-    "prepare_corpus",
-    "prepare_pair_corpus",
-    "iter_documents",
-    "read_pairs",
-    "load_corpus",
-    "train_pair_tokenizer",
-    "train_tokenizer",
-]
+    from slp_transformer.data.batches import Batch as Batch
+    from slp_transformer.data.batches import DataSource as DataSource
+    from slp_transformer.data.bundled_pairs import make_number_pairs as make_number_pairs
+    from slp_transformer.data.pair_batches import PaddedPairSource as PaddedPairSource
+    from slp_transformer.data.pair_corpus import prepare_pair_corpus as prepare_pair_corpus
+    from slp_transformer.data.pair_corpus import read_pairs as read_pairs
+    from slp_transformer.data.pair_tokenizer import PairTokenizer as PairTokenizer
+    from slp_transformer.data.pair_tokenizer import train_pair_tokenizer as train_pair_tokenizer
+    from slp_transformer.data.text_corpus import load_corpus as load_corpus
+    from slp_transformer.data.text_corpus import prepare_corpus as prepare_corpus
+    from slp_transformer.data.text_files import CORPORA as CORPORA
+    from slp_transformer.data.text_files import fetch_corpus as fetch_corpus
+    from slp_transformer.data.text_files import iter_documents as iter_documents
+    from slp_transformer.data.text_files import list_corpora as list_corpora
+    from slp_transformer.data.text_files import load_moby_dick as load_moby_dick
+    from slp_transformer.data.text_files import resolve_text_source as resolve_text_source
+    from slp_transformer.data.text_tokenizer import TextTokenizer as TextTokenizer
+    from slp_transformer.data.text_tokenizer import train_tokenizer as train_tokenizer
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__)
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -18,8 +18,6 @@ from slp_transformer._internal.shape_types import Int, Tensor, format_shape
 from slp_transformer.data.token_file import ArrayTokens, find_token_positions
 from slp_transformer.loss import IGNORE_INDEX
 
-TokenIds = Sequence[int] | Int[Tensor, "_"]
-
 
 @dataclass(frozen=True)
 class Batch:

@@ -11,12 +11,10 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer._internal.config_checks import check_positive_sizes
-from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer._internal.shape_types import Int, Tensor, TokenIds
 from slp_transformer.data.batches import Batch, evenly_spaced_indices, values_crc32
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.masks import padding_mask
-
-TokenIds = Sequence[int] | Int[Tensor, "_"]
 
 
 class PaddedPairSource:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from slp_transformer._internal.sampling_table import find_greedy_option, validate_sampling_options
-from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer._internal.shape_types import Int, Tensor, TokenIds
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
 from slp_transformer.generation.generate_arguments import (
     check_decoding_options,
@@ -27,7 +27,6 @@ from slp_transformer.generation.session import (
     DecoderSession,
     Model,
     OnToken,
-    TokenIds,
     inference_context,
     model_device,
     pad_right,

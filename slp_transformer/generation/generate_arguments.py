@@ -14,9 +14,9 @@ from slp_transformer._internal.config_checks import (
     is_integer,
 )
 from slp_transformer._internal.docs_sections import see
-from slp_transformer._internal.shape_types import Tensor
+from slp_transformer._internal.shape_types import Tensor, TokenIds
 from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.generation.session import Model, OnToken, TokenIds
+from slp_transformer.generation.session import Model, OnToken
 from slp_transformer.sampling import SAMPLING, Generators
 
 

@@ -4,7 +4,7 @@ lm-eval itself is not needed here; the page Reuse shows how its `LM` becomes a b
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from slp_transformer.generation.decoding import generate
 from slp_transformer.generation.scoring import score_continuations
@@ -14,17 +14,8 @@ from slp_transformer.language_model import TransformerLM
 MAX_NEW_TOKENS = 256  # as lm-eval's own models, where a task says nothing
 
 
-@runtime_checkable
-class Request(Protocol):
-    """A question of lm-eval, its `Instance`."""
-
-    @property
-    def args(self) -> tuple[Any, ...]:
-        """Return what is asked: strings, and settings of a generation."""
-
-
 class HarnessModel:
-    """Answers lm-eval's questions as its own wrapper of Hugging Face's models does.
+    """Answers lm-eval's questions, `Instance`s, as its own wrapper of Hugging Face's models does.
 
     Attributes:
         model: the model.
@@ -39,7 +30,7 @@ class HarnessModel:
         self.tokenizer: Any = tokenizer
         self.begin_id: int = begin_id
 
-    def loglikelihood(self, requests: Sequence[Request]) -> list[tuple[float, bool]]:
+    def loglikelihood(self, requests: Sequence[Any]) -> list[tuple[float, bool]]:
         """Return the log probability of each continuation, and whether it is the greedy one.
 
         Args:
@@ -51,7 +42,7 @@ class HarnessModel:
         scores = score_continuations(self.model, [self.encode_pair(*r.args) for r in requests])
         return [(one.log_probability, one.is_greedy) for one in scores]
 
-    def loglikelihood_rolling(self, requests: Sequence[Request]) -> list[float]:
+    def loglikelihood_rolling(self, requests: Sequence[Any]) -> list[float]:
         """Return the log probability of each text, read in windows that predict each token once.
 
         Args:
@@ -63,7 +54,7 @@ class HarnessModel:
             found.append(sum(s.log_probability for s in score_continuations(self.model, windows)))
         return found
 
-    def generate_until(self, requests: Sequence[Request]) -> list[str]:
+    def generate_until(self, requests: Sequence[Any]) -> list[str]:
         """Return what the model writes after each context, up to a string that ends it.
 
         Args:

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.eval_mode import has_no_hooks
 from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache, LayerCache
+from slp_transformer.hooks import has_no_hooks
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.multi_head import HeadMatrices
 

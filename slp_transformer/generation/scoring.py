@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from slp_transformer._internal.argument_checks import check_ids
-from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer._internal.shape_types import Int, Tensor, TokenIds
 from slp_transformer.generation.generate_arguments import check_no_padding
-from slp_transformer.generation.session import TokenIds, inference_context, model_device, pad_right
+from slp_transformer.generation.session import inference_context, model_device, pad_right
 from slp_transformer.language_model import TransformerLM
 
 MAX_LOGITS = 2**26  # of a batch at once: 256 MiB in float32

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.eval_mode import eval_mode, has_no_hooks
-from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer._internal.eval_mode import eval_mode
+from slp_transformer._internal.shape_types import Float, Int, Tensor, TokenIds
 from slp_transformer.cache import KVCache
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.recorded_steps import record_if_faster
 from slp_transformer.generation.sharded_weights import shard_weights_if_faster
+from slp_transformer.hooks import has_no_hooks
 from slp_transformer.language_model import TransformerLM
 
 Model = TransformerLM | EncoderDecoder
-TokenIds = Sequence[int] | Int[Tensor, "_"]
 OnToken = Callable[[int, int], bool | None]
 """Called with the place of a text and the id of its new word; True ends the text."""
 

@@ -13,11 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer._internal.eval_mode import has_no_hooks
 from slp_transformer._internal.reference_mode import fast_paths_enabled
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.embedding import ScaledEmbedding, TokenEmbedding
 from slp_transformer.feedforward import FeedForward, SwiGLU
+from slp_transformer.hooks import has_no_hooks
 from slp_transformer.multi_head import MultiHeadAttention
 
 MIN_NEW_TOKENS = 64  # below, copying the matrices is not made up for

@@ -9,34 +9,20 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.interpret.activations import (
-        find_hook_points,
-        patch_activations,
-        zero_ablate,
+    from slp_transformer.interpret.activations import find_hook_points as find_hook_points
+    from slp_transformer.interpret.activations import patch_activations as patch_activations
+    from slp_transformer.interpret.activations import zero_ablate as zero_ablate
+    from slp_transformer.interpret.circuits import circuit_in_vocabulary as circuit_in_vocabulary
+    from slp_transformer.interpret.circuits import ov_circuit as ov_circuit
+    from slp_transformer.interpret.circuits import qk_circuit as qk_circuit
+    from slp_transformer.interpret.head_scores import induction_score as induction_score
+    from slp_transformer.interpret.head_scores import previous_token_score as previous_token_score
+    from slp_transformer.interpret.head_scores import repeated_tokens as repeated_tokens
+    from slp_transformer.interpret.lens import logit_lens as logit_lens
+    from slp_transformer.interpret.lens import residual_stream as residual_stream
+    from slp_transformer.interpret.translation_attention import (
+        translation_attention_weights as translation_attention_weights,
     )
-    from slp_transformer.interpret.circuits import circuit_in_vocabulary, ov_circuit, qk_circuit
-    from slp_transformer.interpret.head_scores import (
-        induction_score,
-        previous_token_score,
-        repeated_tokens,
-    )
-    from slp_transformer.interpret.lens import logit_lens, residual_stream
-    from slp_transformer.interpret.translation_attention import translation_attention_weights
-
-__all__ = [
-    "translation_attention_weights",
-    "circuit_in_vocabulary",
-    "induction_score",
-    "logit_lens",
-    "ov_circuit",
-    "find_hook_points",
-    "previous_token_score",
-    "qk_circuit",
-    "repeated_tokens",
-    "residual_stream",
-    "patch_activations",
-    "zero_ablate",
-]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__)
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -81,9 +81,9 @@ def patch_activations(
         part, letter = places[name]
         wanted.setdefault(part, {})[letter] = name
 
-    def make_hook(full: dict[str, str], before: Hook | None) -> Hook:
+    def make_hook(full: dict[str, str], before: Hook) -> Hook:
         def hook(letter: str, X: Tensor) -> Tensor:
-            X = X if before is None else before(letter, X)
+            X = before(letter, X)
             name = full.get(letter, "")
             if name in patches:
                 X = _apply_patch(name, patches[name], X)

@@ -169,7 +169,7 @@ class GroupedQueryAttention(HeadMatrices, HookedModule):
         if cache is not None:
             K, V = cache.update(K, V)
         if self.window is not None:
-            if X.shape[-2] == 1 and mask is None and not return_weights and self.hook is None:
+            if X.shape[-2] == 1 and mask is None and not return_weights and self.hook is pass_on:
                 K, V = K[..., -self.window :, :], V[..., -self.window :, :]  # a token in decoding
             mask = add_window_mask(mask, Q, K, self.window)
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
@@ -218,9 +218,9 @@ class GroupedQueryAttention(HeadMatrices, HookedModule):
 
     def _attend(self, Q, K, V, mask, causal, return_weights):
         """Gather each head's values, from the keys and values of its group."""
-        how = (self.dropout if self.training else 0.0, self.hook or pass_on, return_weights)
+        how = (self.dropout if self.training else 0.0, self.hook, return_weights)
         alike = mask is None or mask.dim() == 2  # for all heads
-        if Q.shape[-2] == 1 and alike and not return_weights and self.hook is None:
+        if Q.shape[-2] == 1 and alike and not return_weights and self.hook is pass_on:
             return self._attend_one_query(Q, K, V, mask), None
         K, V = repeat_kv(K, self.num_heads), repeat_kv(V, self.num_heads)
         return attend(Q, K, V, mask, causal, *how)

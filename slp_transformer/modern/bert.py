@@ -30,7 +30,7 @@ from slp_transformer.modern.language_model import make_embedding, make_stack
 class BertConfig(ModernConfig):
     """The sizes and options of a BERT; the defaults are those of Devlin et al. 2019.
 
-    It has every setting of `ModernConfig`.
+    It has every setting of `ModernConfig`; `tied` stays True.
 
     Attributes:
         num_segments: kinds of segment that a token can belong to.
@@ -53,6 +53,8 @@ class BertConfig(ModernConfig):
         """
         super().__post_init__()
         check_positive_sizes(num_segments=self.num_segments)
+        if not self.tied:
+            raise ValueError("tied must be True: BERT's head has the rows of E.")
 
 
 class BertEncoder(ShapedModule):
@@ -87,7 +89,7 @@ class BertEncoder(ShapedModule):
         self.drop: Dropout = Dropout(config.dropout)
         self.stack: nn.Module = make_stack(config)
 
-    def encode(
+    def forward(
         self,
         ids: Int[Tensor, "*batch N"],
         mask: Float[Tensor, "... #N #N"] | None = None,
@@ -106,15 +108,6 @@ class BertEncoder(ShapedModule):
         segments = torch.zeros_like(ids) if segments is None else segments
         X = self.norm_0(self.embedding(ids) + F.embedding(segments, self.S))
         return self.stack(self.drop(X), mask)
-
-    def forward(
-        self,
-        ids: Int[Tensor, "*batch N"],
-        mask: Float[Tensor, "... #N #N"] | None = None,
-        segments: Int[Tensor, "*batch N"] | None = None,
-    ) -> Float[Tensor, "*batch N d"]:
-        """Return what `encode` does."""
-        return self.encode(ids, mask, segments)
 
 
 class Bert(BertEncoder):
@@ -152,12 +145,12 @@ class Bert(BertEncoder):
         mask: Float[Tensor, "... #N #N"] | None = None,
         segments: Int[Tensor, "*batch N"] | None = None,
     ) -> Float[Tensor, "*batch N V"]:
-        """Compute logits of the word that is there, or hidden, at each position; see `encode`.
+        """Compute logits of the word that is there, or hidden, at each position; see `BertEncoder`.
 
         Raises:
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
         """
-        hidden = affine(self.encode(ids, mask, segments), self.W_head, self.b_head)
+        hidden = affine(super().forward(ids, mask, segments), self.W_head, self.b_head)
         return (
             lm_head(self.norm_head(self.activation(hidden)), self.embedding.tokens.E) + self.b_words
         )
@@ -195,11 +188,11 @@ class BertClassifier(BertEncoder):
         mask: Float[Tensor, "... #N #N"] | None = None,
         segments: Int[Tensor, "*batch N"] | None = None,
     ) -> Float[Tensor, "*batch classes"]:
-        """Compute a logit for each class; see `encode`.
+        """Compute a logit for each class; see `BertEncoder`.
 
         Raises:
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
         """
-        first = self.encode(ids, mask, segments)[..., 0, :]
+        first = super().forward(ids, mask, segments)[..., 0, :]
         pooled = self.drop(torch.tanh(affine(first, self.W_pool, self.b_pool)))
         return affine(pooled, self.W_classes, self.b_classes)

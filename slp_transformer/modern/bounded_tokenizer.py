@@ -48,7 +48,7 @@ class BoundedTokenizer:
         self.stream_numbers: itertools.count[int] = itertools.count()
         self.seconds_left: float = 0.0
         self.about: dict[str, Any] = {}
-        self.ask("ready")
+        self.decode([])  # starts the process, and has it load the tokenizer
         self.vocab_size: int = self.about["vocab_size"]
         self.largest_id: int = self.about["largest_id"]
         self.kind: str = self.about["kind"]
@@ -103,7 +103,7 @@ class BoundedTokenizer:
                     self.about = self.exchange("load", self.content, self.options)[0]
                 return self.exchange(what, payload, options)
             except BaseException as error:  # a signal, too: an answer may be under way
-                ended = self.process is None or self.process.has_ended()
+                ended = self.process is None or self.process.popen.poll() is not None
                 if self.process is not None and (ended or not isinstance(error, ValueError)):
                     self.process.end()
                     self.process = None  # the next question starts another

@@ -27,6 +27,7 @@ from slp_transformer.config import TransformerConfig
 
 TOKEN: Range = is_integer, "a token's number"
 NUMBER: Range = (lambda x: x * 0 == 0), "a number"
+OF_ROTARY = ("rope_base", "rotary_share", "rope_scaling", "unrotated_blocks")
 LLAMA3 = {"rope_type": "llama3", "original_context_length": 90}  # for examples
 YARN = LLAMA3 | {"rope_type": "yarn"}
 
@@ -46,17 +47,18 @@ def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
         )
 
 
-def check_rotary_pairs(config: "ModernConfig") -> None:
-    """Refuse heads whose rows cannot be turned pair by pair.
+def turned_columns(config: "ModernConfig") -> int:
+    """Return how many columns of a head's rows rotary positions turn, pair by pair.
 
     Raises:
-        ValueError: naming their size.
+        ValueError: if they are no pairs.
     """
     key_dim = config.key_dim or config.model_dim // config.num_heads
     turned = int(key_dim * config.rotary_share)
     if turned % 2 or not turned:
         what = "key_dim" if turned == key_dim else "key_dim · rotary_share"
         raise ValueError(f"Rotary positions turn pairs, so {what} must be even: not {turned}.")
+    return turned
 
 
 @settings
@@ -191,7 +193,13 @@ class ModernConfig(TransformerConfig):
         )
         resolve_head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
         if self.positions == "rotary":
-            check_rotary_pairs(self)
+            turned_columns(self)  # or it refuses
+        elif turned := [
+            name for name in OF_ROTARY if getattr(self, name) != getattr(type(self), name)
+        ]:
+            raise ValueError(
+                f"{turned[0]} is about rotary positions, and these are {self.positions}."
+            )
         for name in ("unrotated_blocks", "windowed_blocks"):
             if outside := [l for l in getattr(self, name) or () if not 0 <= l < self.num_blocks]:
                 raise ValueError(

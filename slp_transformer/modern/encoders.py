@@ -35,7 +35,7 @@ class ModernEncoder(ShapedModule):
         self.embedding: Any = make_embedding(config)
         self.stack: nn.Module = make_stack(config)
 
-    def encode(
+    def forward(
         self,
         ids: Int[Tensor, "*batch N"],
         mask: Float[Tensor, "... #N #T"] | None = None,
@@ -62,17 +62,6 @@ class ModernEncoder(ShapedModule):
             return self.stack(X, mask, causal=True, cache=cache)
         X = self.embedding(ids, start=start)
         return self.stack(X, mask, causal=True, cache=cache, position_ids=position_ids)
-
-    def forward(
-        self,
-        ids: Int[Tensor, "*batch N"],
-        mask: Float[Tensor, "... #N #T"] | None = None,
-        *,
-        cache: KVCache | None = None,
-        position_ids: Int[Tensor, "... N"] | None = None,
-    ) -> Float[Tensor, "*batch N d"]:
-        """Return what `encode` does."""
-        return self.encode(ids, mask, cache=cache, position_ids=position_ids)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -112,12 +101,12 @@ class ModernClassifier(ModernEncoder):
             mask: additive mask on top of the causal one, for texts that are padded.
             lengths: tokens of each text, where texts are padded on the right; found by the mask,
                 or without one by the `pad_id` of the configuration, if not given.
-            position_ids: as for `encode`.
+            position_ids: as for `ModernEncoder`.
 
         Raises:
-            ValueError: as `encode`.
+            ValueError: as `ModernEncoder`.
         """
-        H = self.encode(ids, mask, position_ids=position_ids)
+        H = super().forward(ids, mask, position_ids=position_ids)
         last = self._find_last_tokens(ids, mask) if lengths is None else lengths - 1
         last = last[..., None, None].expand(*H.shape[:-2], 1, H.shape[-1])
         return torch.gather(H, -2, last).squeeze(-2) @ self.W_classes

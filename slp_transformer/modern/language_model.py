@@ -12,7 +12,7 @@ from slp_transformer.feedforward import make_feedforward
 from slp_transformer.language_model import TransformerLM, lm_head
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.modern.attention import GroupedQueryAttention
-from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.config import ModernConfig, turned_columns
 from slp_transformer.modern.norm_orders import forward_output_norm, forward_parallel
 from slp_transformer.modern.rms_norm import RMSNorm
 from slp_transformer.modern.rotary import RotaryPositions, Unrotated
@@ -72,7 +72,9 @@ class ModernBlock(ResidualBlock):
 
 def make_stack(config: ModernConfig, *, cross_attention: bool = False) -> BlockStack:
     """Make the blocks, and the norm above them where there is one."""
-    rotary = RotaryPositions.from_config(config) if config.positions == "rotary" else None
+    rotary = None
+    if config.positions == "rotary":
+        rotary = RotaryPositions(turned_columns(config), config.rope_base, config.rope_scaling)
     blocks = [
         ModernBlock(
             config,

@@ -10,7 +10,7 @@ from torch import nn
 from slp_transformer._internal.config_checks import ROPE_BASE, check_positive_sizes, check_range
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.modern.config import ModernConfig, RopeScaling
+from slp_transformer.modern.config import RopeScaling
 
 
 def stretch_all(
@@ -162,12 +162,6 @@ class RotaryPositions(nn.Module):
             if scaling.rope_type == "yarn":
                 self._amplitude = yarn_amplitude(scaling)
         self._cached_tables: tuple[Tensor, Tensor] | None = None
-
-    @classmethod
-    def from_config(cls, config: ModernConfig) -> "RotaryPositions":
-        """Make the rotations of a model."""
-        key_dim = config.key_dim or config.model_dim // config.num_heads
-        return cls(int(key_dim * config.rotary_share), config.rope_base, config.rope_scaling)
 
     def forward(
         self, X: Float[Tensor, "*batch N d_k"], start: int | Int[Tensor, "... N"]

@@ -18,31 +18,26 @@ draw nothing and print nothing. Titles and labels are plain Unicode (Kᵀ, √d�
 figures take the font and the color of the page they stand on.
 """
 
-from slp_transformer.plotting.figures import Figure, Panel, bars, flow, heatmap, lines, panels
-from slp_transformer.plotting.interactive import (
-    InteractiveFigure,
-    interactive_lines,
-    interactive_sampling,
-    interactive_scores,
-    interactive_steps,
-    interactive_weights,
-)
-from slp_transformer.plotting.source_code import CodeBlock, show_source
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Panel",
-    "Figure",
-    "CodeBlock",
-    "InteractiveFigure",
-    "bars",
-    "flow",
-    "heatmap",
-    "lines",
-    "panels",
-    "show_source",
-    "interactive_lines",
-    "interactive_sampling",
-    "interactive_scores",
-    "interactive_steps",
-    "interactive_weights",
-]
+from slp_transformer._internal.lazy import attach
+
+if TYPE_CHECKING:
+    from slp_transformer.plotting.figures import Figure as Figure
+    from slp_transformer.plotting.figures import Panel as Panel
+    from slp_transformer.plotting.figures import bars as bars
+    from slp_transformer.plotting.figures import flow as flow
+    from slp_transformer.plotting.figures import heatmap as heatmap
+    from slp_transformer.plotting.figures import lines as lines
+    from slp_transformer.plotting.figures import panels as panels
+    from slp_transformer.plotting.interactive import InteractiveFigure as InteractiveFigure
+    from slp_transformer.plotting.interactive import interactive_lines as interactive_lines
+    from slp_transformer.plotting.interactive import interactive_sampling as interactive_sampling
+    from slp_transformer.plotting.interactive import interactive_scores as interactive_scores
+    from slp_transformer.plotting.interactive import interactive_steps as interactive_steps
+    from slp_transformer.plotting.interactive import interactive_weights as interactive_weights
+    from slp_transformer.plotting.source_code import CodeBlock as CodeBlock
+    from slp_transformer.plotting.source_code import show_source as show_source
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__, __all__ = attach(__name__)

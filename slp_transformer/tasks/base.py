@@ -1,4 +1,7 @@
-"""The interface of a task to trainer and command line. Nothing here needs PyTorch."""
+"""The interface of a task to trainer and command line. Nothing here needs PyTorch.
+
+What is imported `as` itself is for tasks of other packages.
+"""
 
 import math
 from abc import ABC, abstractmethod
@@ -8,25 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from slp_transformer._internal.config_checks import NUM_WRITTEN, SEED
-from slp_transformer._internal.plugins import (
-    Command,
-    Libraries,
-    Options,
-    Plugin,
-    TaskEntry,
-)
+from slp_transformer._internal.plugins import Command as Command
+from slp_transformer._internal.plugins import Libraries
+from slp_transformer._internal.plugins import Options as Options
+from slp_transformer._internal.plugins import Plugin as Plugin
+from slp_transformer._internal.plugins import TaskEntry as TaskEntry
 from slp_transformer._internal.settings import check_settings, setting, settings
-from slp_transformer.data.dataset import Dataset
+from slp_transformer.data.dataset import Dataset as Dataset
 from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.data_settings import (
-    DataSettings,
-    NoFlags,
-    Positional,
-    UseAppendAction,
-    arg,
-)
+from slp_transformer.tasks.data_settings import DataSettings as DataSettings
+from slp_transformer.tasks.data_settings import NoFlags as NoFlags
+from slp_transformer.tasks.data_settings import Positional as Positional
+from slp_transformer.tasks.data_settings import UseAppendAction as UseAppendAction
+from slp_transformer.tasks.data_settings import arg as arg
 from slp_transformer.tasks.generation_session import GenerationSession
-from slp_transformer.tasks.reports import Report, format_table, to_json
+from slp_transformer.tasks.reports import Report as Report
+from slp_transformer.tasks.reports import format_table as format_table
+from slp_transformer.tasks.reports import to_json as to_json
 from slp_transformer.tasks.run_config import RunConfig
 from slp_transformer.tasks.sampling_options import SamplingOptions
 from slp_transformer.training.run_folder import Checkpoint, open_checkpoint
@@ -36,26 +37,6 @@ if TYPE_CHECKING:
 
     from slp_transformer.config import TransformerConfig
 
-__all__ = [  # for tasks of other packages
-    "Command",
-    "DataSettings",
-    "Dataset",
-    "EvaluateOptions",
-    "LoadedRun",
-    "NoFlags",
-    "Options",
-    "Plugin",
-    "Positional",
-    "Report",
-    "SavedRun",
-    "Task",
-    "TaskEntry",
-    "UseAppendAction",
-    "arg",
-    "check_windows",
-    "format_table",
-    "to_json",
-]
 DataT = TypeVar("DataT", bound=DataSettings)
 GenerateT = TypeVar("GenerateT")
 EvaluateT = TypeVar("EvaluateT")

@@ -3,7 +3,6 @@
 import json
 import tomllib
 from collections.abc import Iterable
-from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -14,7 +13,6 @@ from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import validate_json
 from slp_transformer._internal.plugins import load_plugins, record_plugin_problem
 from slp_transformer.data.text_files import is_stream
-from slp_transformer.tasks.data_settings import DataSettings
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.tasks.run_config import (
     NONE,
@@ -85,7 +83,7 @@ def build_config(task: str, tables: Iterable[tuple[Tables, str]]) -> RunConfig[A
         ValueError: if a name is unknown, or a value of the wrong type or impossible.
     """
     Data: Any = load_task(task).Data
-    settings = default_config(Data).to_dict()
+    settings = RunConfig(Data(), ModelSettings(), TrainConfig(steps=2000)).to_dict()
     for table, source in tables:
         check_names(table, ("task", *settings), "A configuration")
         for name, value in table.items():
@@ -98,12 +96,6 @@ def build_config(task: str, tables: Iterable[tuple[Tables, str]]) -> RunConfig[A
             resolve_paths(settings, Data.paths, Path(source).parent)
     content = json.dumps(settings, default=str).encode()
     return validate_json(RunConfig[Data], content, "The configuration")
-
-
-@cache
-def default_config(Data: type[DataSettings]) -> RunConfig[Any]:
-    """Return what a configuration is without a preset and a file."""
-    return RunConfig(Data(), ModelSettings(), TrainConfig(steps=2000))
 
 
 def read_tables(name: str | Path) -> Tables:

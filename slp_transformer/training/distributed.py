@@ -300,10 +300,7 @@ class DDPStrategy(Strategy):
 class FSDPStrategy(DDPStrategy):
     """Processes with a shard of every weight each, gathered when it is needed (FSDP2)."""
 
-    def __init__(self, device: torch.device, rank: int, world_size: int, out_dir: Path | None):
-        """Be one of several, as `DDPStrategy`."""
-        super().__init__(device, rank, world_size, out_dir)
-        self.mesh: Any = None  # of the processes
+    mesh: Any = None  # of the processes, once the model is wrapped
 
     def wrap(self, model: nn.Module, has_idle_parameters: Callable[[nn.Module], bool]) -> nn.Module:
         """Return a sharded copy with rank 0's weights; the model itself stays as it is.

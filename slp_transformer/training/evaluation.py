@@ -142,9 +142,8 @@ def check_one_sequence(
     """
     if not any(W.requires_grad for W in model.parameters()):
         raise ValueError("No parameter of the model requires a gradient: none can be trained.")
-    batch = next(
-        iter_eval_batches(data, None, strategy.world_size), None
-    )  # a sequence for each process
+    # A sequence for each process.
+    batch = next(iter_eval_batches(data, None, strategy.world_size), None)
     if batch is not None:
         with eval_mode(model), autocast(config, strategy.device):
             measure(model, strategy.shard(batch).to(strategy.device))

@@ -72,7 +72,8 @@ class StepNumber:
 
     Attributes:
         summary: what it is, for the docs.
-        read: returns it after an evaluation; None where there is none.
+        read: returns it after an evaluation, of weights that have moved and gradients that are
+            clipped; None where there is none.
         format: returns it as the log shows it, with its name or unit.
         curve: its name in TensorBoard.
     """

@@ -5,7 +5,7 @@ Names and refusals need no PyTorch: an optimizer imports it when it is made.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from slp_transformer._internal.choices import Choices
 
@@ -13,22 +13,10 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
+    from slp_transformer.training.train_config import TrainConfig
+
 ADAMW_STATE = ("step", "exp_avg", "exp_avg_sq")
 """What AdamW keeps of each parameter: names of tensors in a checkpoint."""
-
-
-@runtime_checkable
-class OptimizerSettings(Protocol):
-    """The part of `TrainConfig` that optimizers read."""
-
-    @property
-    def optimizer(self) -> str: ...  # noqa: D102  as there
-    @property
-    def learning_rate(self) -> float: ...  # noqa: D102
-    @property
-    def weight_decay(self) -> float: ...  # noqa: D102
-    @property
-    def adam_beta2(self) -> float: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -57,11 +45,6 @@ class ParameterGroups:
         return [self.own_state] * len(self.own) + [ADAMW_STATE] * others
 
 
-def select_no_parameters(model: "nn.Module") -> "list[nn.Parameter]":
-    """Return no parameter: AdamW trains all."""
-    return []
-
-
 @dataclass(frozen=True)
 class OptimizerChoice:
     """An optimizer that a run can choose.
@@ -76,13 +59,13 @@ class OptimizerChoice:
     """
 
     summary: str
-    make: "Callable[[ParameterGroups, OptimizerSettings], torch.optim.Optimizer]"
-    select: "Callable[[nn.Module], list[nn.Parameter]]" = select_no_parameters
+    make: "Callable[[ParameterGroups, TrainConfig], torch.optim.Optimizer]"
+    select: "Callable[[nn.Module], list[nn.Parameter]]" = lambda model: []
     state: tuple[str, ...] = ADAMW_STATE
     needs_whole_matrices: bool = False
 
 
-def make_adamw(groups: ParameterGroups, config: OptimizerSettings) -> "torch.optim.AdamW":
+def make_adamw(groups: ParameterGroups, config: "TrainConfig") -> "torch.optim.AdamW":
     """Make AdamW (Loshchilov and Hutter 2019), with weight decay of matrices alone.
 
     It is PyTorch's fused implementation, about twice as fast, wherever there is one.
@@ -104,7 +87,7 @@ def make_adamw(groups: ParameterGroups, config: OptimizerSettings) -> "torch.opt
     )
 
 
-def make_muon(groups: ParameterGroups, config: OptimizerSettings) -> "torch.optim.Optimizer":
+def make_muon(groups: ParameterGroups, config: "TrainConfig") -> "torch.optim.Optimizer":
     """Make Muon for the matrices inside blocks, and AdamW for everything else.
 
     It is PyTorch's (Jordan et al. 2024), with updates as large as AdamW's (Liu et al. 2025, arXiv
@@ -152,7 +135,7 @@ OPTIMIZERS = Choices(
 """The optimizers, by the name of the setting `optimizer`."""
 
 
-def make_optimizer(model: "nn.Module", config: OptimizerSettings) -> "torch.optim.Optimizer":
+def make_optimizer(model: "nn.Module", config: "TrainConfig") -> "torch.optim.Optimizer":
     """Make the optimizer of a run.
 
     Raises:
@@ -161,7 +144,7 @@ def make_optimizer(model: "nn.Module", config: OptimizerSettings) -> "torch.opti
     return OPTIMIZERS[config.optimizer].make(split_parameters(model, config), config)
 
 
-def split_parameters(model: "nn.Module", config: OptimizerSettings) -> ParameterGroups:
+def split_parameters(model: "nn.Module", config: "TrainConfig") -> ParameterGroups:
     """Split a model's parameters into those of the run's optimizer, and matrices and vectors."""
     optimizer = OPTIMIZERS[config.optimizer]
     own = optimizer.select(model)

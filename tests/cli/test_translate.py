@@ -20,7 +20,7 @@ pytest.importorskip("sacrebleu", reason="judging translations needs the translat
 from torch._inductor.exc import CppCompileError, InductorError
 
 from slp_transformer._internal.bounds import MAX_LINE_BYTES
-from slp_transformer.cli import main, translate
+from slp_transformer.cli import console, main
 from slp_transformer.data import train_pair_tokenizer
 from slp_transformer.generation import translation
 from slp_transformer.generation.translation import Translator, compute_translation_metrics
@@ -240,8 +240,8 @@ def test_a_line_without_an_end_is_refused(at, capsys, monkeypatch):
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")
 def test_a_signal_while_it_waits_for_a_line_is_heeded(at, capsys, monkeypatch):
     in_time, answered = [], threading.Event()
-    show = translate.print_text
-    monkeypatch.setattr(translate, "print_text", lambda *text: (show(*text), answered.set()))
+    show = console.print_text
+    monkeypatch.setattr(console, "print_text", lambda *text: (show(*text), answered.set()))
     with pipe_with_unheard_signal(b"five\n", in_time, answered) as stream:
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream, isatty=lambda: False))
         assert main(["translate", "run"]) == 130

@@ -23,7 +23,12 @@ from slp_transformer.data import (
 )
 from slp_transformer.data import text_files as reading_module
 from slp_transformer.data.pair_corpus import read_lines
-from slp_transformer.data.text_files import TEXT_FORMATS, iter_file_text, save_stdin
+from slp_transformer.data.text_files import (
+    TEXT_FORMATS,
+    TEXT_SUFFIXES,
+    iter_file_text,
+    save_stdin,
+)
 
 
 def standard_input(monkeypatch, content: bytes) -> None:
@@ -101,7 +106,7 @@ def test_what_is_no_file_of_text_is_refused_by_name_and_in_a_folder_counted(
     resolve_text_source(folder)
     assert "6 files (LICENSE, paper.pdf, more-0.csv and 3 more)" in caplog.text
     said = refused(capsys, "train", "text", "a/paper.pdf", "--out-dir", "new")
-    assert "paper.pdf is no file of text" in said and ".txt, .md, .jsonl" in said
+    assert "paper.pdf is no file of text" in said and TEXT_SUFFIXES in said
     assert list(iter_documents(Path("LICENSE"))) == ["no corpus"]  # named, it is meant
 
 

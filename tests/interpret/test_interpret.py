@@ -13,7 +13,7 @@ from slp_transformer import (
     causal_mask,
     lm_head,
 )
-from slp_transformer.hooks import HookedModule, record_activations
+from slp_transformer.hooks import HookedModule, pass_on, record_activations
 from slp_transformer.interpret import (
     circuit_in_vocabulary,
     find_hook_points,
@@ -177,7 +177,7 @@ def test_nothing_is_left_after_the_context_even_if_it_ends_in_an_error(model):
         model(IDS)
     seen.clear()
     assert torch.equal(model(IDS), U) and seen == {}
-    assert all(part.hook is None for part in model.modules() if isinstance(part, HookedModule))
+    assert all(part.hook is pass_on for part in model.modules() if isinstance(part, HookedModule))
 
 
 @torch.no_grad()

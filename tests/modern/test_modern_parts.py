@@ -77,6 +77,20 @@ def test_rotations_by_hand():
 
 
 @pytest.mark.equations("rope")
+@pytest.mark.parametrize(
+    ("make", "wrong", "said"),
+    [
+        (ModernConfig, {"rope_base": 5e5}, "rope_base is about rotary positions, and these are"),
+        (ModernConfig, {"unrotated_blocks": (0,)}, "unrotated_blocks is about rotary positions"),
+        (BertConfig, {"rotary_share": 0.5}, "rotary_share is about rotary positions"),
+        (BertConfig, {"tied": False}, "tied must be True: BERT's head has the rows of E"),
+    ],
+)
+def test_a_setting_that_no_part_reads_is_refused(make, wrong, said):
+    with pytest.raises(ValueError, match=said):
+        make(31, 19, model_dim=12, num_heads=3, num_blocks=2, positions="learned", **wrong)
+
+
 @pytest.mark.parametrize("long", [None, RopeScaling("llama3", 8.0, 13)])
 def test_a_score_depends_on_the_distance_alone(long):
     """A score of rotated queries and keys depends on their distance alone.

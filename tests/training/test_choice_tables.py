@@ -65,11 +65,11 @@ def test_settings_are_chosen_from_the_tables():
 
 
 def test_every_schedule_has_rates_of_its_own():
-    settings = {"steps": 11, "learning_rate": 2.0, "warmup_steps": 3}
+    settings = {"steps": 401, "learning_rate": 2.0, "warmup_steps": 3}
     rates = {}
     for name in SCHEDULES:
         config = TrainConfig(**settings, schedule=name)
-        rates[name] = [config.learning_rate_at(step) for step in range(11)]
+        rates[name] = [config.learning_rate_at(step) for step in range(401)]
     for one, other in combinations(rates, 2):
         assert rates[one] != rates[other], f"{one} and {other} are the same"
 

@@ -72,11 +72,6 @@ class HFForm:
     has_classes: bool = False
 
 
-def make_empty_settings(_: Any) -> dict[str, Any]:
-    """Return no settings: a family's tables say it all."""
-    return {}
-
-
 CAUSAL_FORMS = (
     HFForm("Model", "slp_transformer.modern.encoders:ModernEncoder"),
     HFForm(
@@ -132,8 +127,8 @@ class HFFamily:
     prefix: str
     tied: dict[str, str]
     ignored: tuple[str, ...]
-    read: Callable[[HFConfigReader], dict[str, Any]] = make_empty_settings
-    write: Callable[[Any], dict[str, Any]] = make_empty_settings
+    read: Callable[[HFConfigReader], dict[str, Any]] = lambda _: {}
+    write: Callable[[Any], dict[str, Any]] = lambda _: {}
     written: tuple[str, ...] = ()
     stored: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     transposed: bool = True
