@@ -19,7 +19,8 @@ from slp_transformer._internal.settings import (
 )
 from slp_transformer.cli.generate import GenerateOptions
 from slp_transformer.cli.translate import RunOptions, TranslateOptions
-from slp_transformer.modern import ModernConfig, ModernLM, RopeScaling
+from slp_transformer.interpret import logit_lens, residual_stream
+from slp_transformer.modern import Bert, BertConfig, ModernConfig, ModernLM, RopeScaling
 from slp_transformer.tasks.base import EvaluateOptions
 from slp_transformer.tasks.pairs import EvaluatePairs, PairData, TranslationTask
 from slp_transformer.tasks.run_config import ModelSettings, RunConfig
@@ -175,6 +176,44 @@ def test_the_example_of_a_setting_changes_what_is_computed(
         usual[key] = tell(name, **more, **about.given)
     more |= {"folder": tmp_path / "changed"} if tell is trained else {}
     assert differ(usual[key], tell(name, **more, **{**about.given, name: about.example}))
+
+
+OF_TODAY = [
+    pytest.param(name, about, id=name)
+    for name, about in settings_of(ModernConfig).items()
+    if about.example is not MISSING and name not in NOT_TODAY
+]
+
+
+@pytest.mark.parametrize(("name", "about"), OF_TODAY)
+def test_every_way_through_a_model_reads_a_setting(name, about):
+    """With `position_ids`, and through the logit lens."""
+    model = ModernLM(ModernConfig(**{"vocab_size": 11} | about.given | {name: about.example}))
+    with torch.no_grad():
+        U = model.eval()(IDS)
+        torch.testing.assert_close(model(IDS, position_ids=torch.arange(17)), U)
+        if model.stack.final_norm is not None:
+            top = [*residual_stream(model, IDS).values()][-1]
+            torch.testing.assert_close(logit_lens(model, top), U)
+
+
+def bert(name: str, **changes):
+    return computed(BertConfig(**{"vocab_size": 11} | changes), Bert)
+
+
+@pytest.mark.parametrize(("name", "about"), OF_TODAY)
+def test_a_bert_reads_a_setting_or_refuses_it(name, about, usual):
+    others = {"activation": "relu", "norm": "pre", "normalization": "rms", "ffn_bias": False}
+    changes = {**about.given, name: others.get(name, about.example)}
+    key = (bert, str(about.given))
+    if key not in usual:
+        usual[key] = bert(name, **about.given)
+    try:
+        found = bert(name, **changes)
+    except ValueError as error:
+        assert name in str(error)
+    else:
+        assert differ(usual[key], found)
 
 
 def test_every_class_of_settings_takes_part():
