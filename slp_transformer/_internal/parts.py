@@ -69,7 +69,7 @@ MODEL_TABLES = (
 )
 """All of these tables, for the docs and the tests."""
 
-ROTARY_SETTINGS = ("rope_base", "rope_scaling", "rotary_share")
+ROTARY_SETTINGS = ("rope_base", "rope_scaling", "rotary_share", "unrotated_blocks")
 """Settings that only models with rotary positions have."""
 
 BookActivation: TypeAlias = Annotated[Literal["relu", "gelu", "swiglu"], BOOK_ACTIVATION_NAMES]

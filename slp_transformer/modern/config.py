@@ -15,6 +15,7 @@ from slp_transformer._internal.config_checks import (
     resolve_head_sizes,
 )
 from slp_transformer._internal.parts import (
+    ROTARY_SETTINGS,
     Activation,
     AttentionBias,
     Normalization,
@@ -27,7 +28,6 @@ from slp_transformer.config import TransformerConfig
 
 TOKEN: Range = is_integer, "a token's number"
 NUMBER: Range = (lambda x: x * 0 == 0), "a number"
-OF_ROTARY = ("rope_base", "rotary_share", "rope_scaling", "unrotated_blocks")
 LLAMA3 = {"rope_type": "llama3", "original_context_length": 90}  # for examples
 YARN = LLAMA3 | {"rope_type": "yarn"}
 
@@ -195,10 +195,10 @@ class ModernConfig(TransformerConfig):
         if self.positions == "rotary":
             turned_columns(self)  # or it refuses
         elif turned := [
-            name for name in OF_ROTARY if getattr(self, name) != getattr(type(self), name)
+            name for name in ROTARY_SETTINGS if getattr(self, name) != getattr(type(self), name)
         ]:
             raise ValueError(
-                f"{turned[0]} is about rotary positions, and these are {self.positions}."
+                f'{turned[0]} belongs to positions = "rotary", not to "{self.positions}".'
             )
         for name in ("unrotated_blocks", "windowed_blocks"):
             if outside := [l for l in getattr(self, name) or () if not 0 <= l < self.num_blocks]:

@@ -28,7 +28,6 @@ from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.choices import allowed_values_of
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.extras import import_extra
-from slp_transformer._internal.parts import ROTARY_SETTINGS
 from slp_transformer._internal.settings import check_settings, help_of, settings, settings_of
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import is_stream, list_corpora
@@ -62,11 +61,6 @@ class ModelTable:
         check_settings(self)
         if self.modern_parts():
             self.to_config(1)
-        for each in fields(self) if self.positions != "rotary" else ():
-            if each.name in ROTARY_SETTINGS and getattr(self, each.name) != each.default:
-                raise ValueError(
-                    f'{each.name} belongs to positions = "rotary", not to "{self.positions}".'
-                )
 
     def modern_parts(self: Any) -> list[str]:
         """Name the settings that the book's block does not know; any of them makes a `ModernLM`."""

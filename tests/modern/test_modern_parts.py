@@ -80,13 +80,18 @@ def test_rotations_by_hand():
 @pytest.mark.parametrize(
     ("make", "wrong", "said"),
     [
-        (ModernConfig, {"rope_base": 5e5}, "rope_base is about rotary positions, and these are"),
-        (ModernConfig, {"unrotated_blocks": (0,)}, "unrotated_blocks is about rotary positions"),
-        (BertConfig, {"rotary_share": 0.5}, "rotary_share is about rotary positions"),
+        (
+            ModernConfig,
+            {"rope_base": 5e5},
+            'rope_base belongs to positions = "rotary", not to "learned"',
+        ),
+        (ModernConfig, {"unrotated_blocks": (0,)}, "unrotated_blocks belongs to positions"),
+        (BertConfig, {"rotary_share": 0.5}, "rotary_share belongs to positions"),
         (BertConfig, {"tied": False}, "tied must be True: BERT's head has the rows of E"),
     ],
 )
 def test_a_setting_that_no_part_reads_is_refused(make, wrong, said):
+    """Nothing is set in vain."""
     with pytest.raises(ValueError, match=said):
         make(31, 19, model_dim=12, num_heads=3, num_blocks=2, positions="learned", **wrong)
 
