@@ -76,7 +76,6 @@ def test_rotations_by_hand():
     assert_same(turned, torch.tensor([by_hand], dtype=torch.float64))
 
 
-@pytest.mark.equations("rope")
 @pytest.mark.parametrize(
     ("make", "wrong", "said"),
     [
@@ -91,11 +90,11 @@ def test_rotations_by_hand():
     ],
 )
 def test_a_setting_that_no_part_reads_is_refused(make, wrong, said):
-    """Nothing is set in vain."""
     with pytest.raises(ValueError, match=said):
         make(31, 19, model_dim=12, num_heads=3, num_blocks=2, positions="learned", **wrong)
 
 
+@pytest.mark.equations("rope")
 @pytest.mark.parametrize("long", [None, RopeScaling("llama3", 8.0, 13)])
 def test_a_score_depends_on_the_distance_alone(long):
     """A score of rotated queries and keys depends on their distance alone.
