@@ -59,6 +59,7 @@ def write(folder: Path, **files: str) -> Path:
 
 RIGHT = {one.check: one for one in ALL if one.mistake is None}
 SOME = [*RIGHT.values(), *[one for one in ALL if one.mistake][::9], *ODD[::9]]
+AFAR = mostly_slow(SOME, *SOME[::3])
 
 
 def judged_from_afar(planted):
@@ -78,9 +79,7 @@ def judged_from_afar(planted):
     return one.judge(begin, DEFAULT_TIMEOUT_S)
 
 
-@pytest.mark.parametrize(
-    "one", mostly_slow(SOME, *SOME[::3]), ids=lambda one: f"{one.check}: {one.what}"
-)
+@pytest.mark.parametrize("one", AFAR, ids=lambda one: f"{one.check}: {one.what}")
 def test_a_verdict_is_the_same_from_another_process(one):
     if "random" not in (near := verdict(one)).text:
         assert str(judged_from_afar(one)) == str(near)
