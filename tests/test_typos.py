@@ -100,7 +100,6 @@ CHOSEN = {
     "modern/rms_norm.py": ["RMSNorm"],
     "modern/rotary.py": ["stretch_by_yarn"],
     "modern/norm_orders.py": ["forward_parallel"],
-    "_internal/initialization.py": ["fill_normal_"],
 }
 
 

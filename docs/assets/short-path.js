@@ -27,9 +27,8 @@
   const show = (places, all) => {
     const draft = kept("slp-draft") || "none";
     for (const place of places) {
-      const folds = [...place.querySelectorAll(FOLD)];
-      if (place instanceof Element && place.matches(FOLD)) folds.push(place);
-      for (const fold of folds)
+      const own = place instanceof Element && place.matches(FOLD) ? [place] : [];
+      for (const fold of [...own, ...place.querySelectorAll(FOLD)])
         fold.toggleAttribute("open", all || fold.getAttribute("data-draft") === draft);
     }
     for (const one of document.querySelectorAll(SWITCH))

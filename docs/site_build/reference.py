@@ -225,3 +225,14 @@ class ShapeStrings(griffe.Extension):
                 for part in ast.walk(found.slice):
                     if isinstance(part, ast.Constant) and isinstance(part.value, str):
                         part.value = repr(part.value)
+
+    def on_module_members(self, *, node: ast.AST, mod: griffe.Module, **kwargs) -> None:
+        """Take a name that is imported as itself for exported, as type checkers do."""
+        names = [
+            alias.name
+            for found in ast.walk(node)
+            if isinstance(found, ast.ImportFrom)
+            for alias in found.names
+            if alias.asname == alias.name
+        ]
+        mod.exports = names or mod.exports

@@ -18,6 +18,7 @@ that. Nothing here needs PyTorch.
 import inspect
 import operator
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType
@@ -88,7 +89,8 @@ def settings(made: MadeT) -> MadeT:
     known, hints, help = settings_of(made), get_type_hints(made, include_extras=True), help_of(made)
     for each in (each for each in fields(made) if each.init):
         name, about = f"{made.__name__}.{each.name}", known.get(each.name)
-        if about is None or each.name not in help:
+        has_help = each.name in help or sys.flags.optimize > 1  # which leaves docstrings out
+        if about is None or not has_help:
             raise TypeError(f"{name} needs a setting(...), and a line in the docstring.")
         if about.range is None and {int, float} & {*union_members(hints[each.name])}:
             raise TypeError(f"{name} is a number, so its setting needs a range.")

@@ -159,7 +159,7 @@ def test_a_plug_in_of_another_package_adds_what_has_no_name_yet_and_a_broken_one
     assert re.search(r"hello +greets\n", usage) and "is gone too" in usage and "tab " in usage
     assert said[0].endswith("hello\n0") and "--loud is too loud." in said[1] and said[1][-1] == "2"
     assert "There is no option --lound: did you mean --loud?" in said[2]
-    assert "in capitals" in said[3] and "a file, a folder of .txt" in said[4]
+    assert "in capitals" in said[3] and "a file of text" in said[4]
     presets = "The presets of the plug-in others cannot be read: No module named"
     assert sum(text.count(presets) for text in said) == 1
     assert "The command gone cannot be loaded from no_such_module:Gone (ModuleNotFoundE" in said[6]

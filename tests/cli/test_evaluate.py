@@ -105,7 +105,7 @@ def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
     assert model["well_formed"] == 1 > free["well_formed"]
     said = output(capsys, "evaluate", "g", *which)
     assert re.search(r"^ +people +model +unconstrained$", said, re.MULTILINE)
-    assert re.search(r"^bits per note, 5-gram +\d+\.\d{3}$", said, re.MULTILINE)
+    assert re.search(r"^bits per note, 5-gram +\d+\.\d{4}$", said, re.MULTILINE)
 
 
 def test_bits_of_a_piece_longer_than_the_window_count_each_token_once():
