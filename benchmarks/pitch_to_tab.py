@@ -31,6 +31,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from fingering_baselines import StringHabits, bootstrap, random_legal
@@ -134,11 +135,12 @@ def measure_folds(passages: Sequence[Passage], folds: int, pieces: int, draws: i
     for n, fold in enumerate(dealt):
         others = [p for k, own in enumerate(dealt) if k != n for p in own]
         weights = fit_weights(sample_by_composer(others, pieces), lambda line: None)
-        ways = find_ways([], MAX_SPAN, None), HandCosts(weights)
+        by_hand = find_ways([], MAX_SPAN, None)[SHIPPED]
+        by_others = partial(find_cheapest_fingering, costs=HandCosts(weights))
         own = sample_by_composer(fold, 4 * pieces)
         measured += own
-        shipped += measure(ways[0][SHIPPED], own)
-        fitted += measure(lambda p: find_cheapest_fingering(p, ways[1]), own)  # noqa: B023
+        shipped += measure(by_hand, own)
+        fitted += measure(by_others, own)
     print(json.dumps({"folds": folds, "pieces": len(measured), "composers": len(groups)}))
     for name, found in ((SHIPPED, shipped), ("fitted to other composers", fitted)):
         print(json.dumps(row(name, found, shipped, measured, draws)), flush=True)
@@ -173,6 +175,7 @@ def main() -> None:
             {
                 "split": arguments.split,
                 "pieces": len(passages),
+                "composers": len({composer_of(passage) for passage in passages}),
                 "notes": counted.num_notes,
                 "chords": counted.num_chords,
                 "span": arguments.span,

@@ -581,7 +581,7 @@ def untrained(norm, add=True):
 # %% [markdown]
 # Stack 24 untrained blocks, take what tells the last two words apart at the top, and let its gradient come down.
 
-# %% alt="The gradient of the difference of two words at the input of each of 24 blocks, as log 10, three curves. Pre-norm is near 0.3 at the top, on the right, and rises slowly to 0.7 at the first block. Post-norm begins at 1 and falls below −1. Where nothing is added the curve begins at 1 and falls steadily to below −5." caption="Gradient of the difference of two words" figure="gradient-below"
+# %% alt="The gradient of the difference of two words at the input of each of 24 blocks, as log 10, three curves. Pre-norm is near 0.2 at the top, on the right, and rises slowly to 0.7 at the first block. Post-norm begins at 1 and falls to near −0.5. Where nothing is added the curve begins at 1 and falls steadily to below −5." caption="Gradient of the difference of two words" figure="gradient-below"
 ways = {"pre-norm": untrained("pre"), "post-norm": untrained("post")}
 ways["nothing added"] = untrained("pre", add=False)
 curves = {}
@@ -594,11 +594,11 @@ for name, streams in ways.items():
 plotting.lines(curves, x="blocks below", y="log₁₀ of the gradient")
 
 # %% [markdown]
-# Read [Figure](#fig-gradient-below) from right to left. In pre-norm all of this gradient arrives, and more; in
-# post-norm 0.7 to 14%; with nothing added less than a hundred-thousandth. The rows say why. With nothing added, 24
-# blocks leave the last two words a few millionths apart; post-norm, a few hundredths; pre-norm, 2 to 5. Where rows
-# are alike, no gradient can tell them apart. (Without attention, a third or more of it arrives even where nothing is
-# added: `benchmarks/results/reasons`.)
+# Read [Figure](#fig-gradient-below) from right to left. Over six seeds, in pre-norm all of this gradient arrives,
+# and more; in post-norm 0.7 to 14%; with nothing added less than a hundred-thousandth. The rows say why: 24
+# blocks that add nothing leave the last two words a few millionths apart; post-norm, a few hundredths; pre-norm, 2
+# to 5. Where rows are alike, no gradient can tell them apart. (Without attention, a third or more of it arrives even
+# where nothing is added: `benchmarks/results/reasons`.)
 #
 # Trained on the eight sentences of [chapter 5](05_language_model.py), 24 blocks of pre-norm learn. Those of post-norm,
 # and those that add nothing, stay at 2.62 nats per word, the loss of one prediction for all rows: how frequent each
@@ -608,7 +608,7 @@ plotting.lines(curves, x="blocks below", y="log₁₀ of the gradient")
 # finds rows that are almost normalized already. Then post-norm learns here, too. (So it can with a rate that warms up,
 # Xiong et al. 2020.) Pre-norm asks for less care.
 
-# %% alt="Loss over 200 steps, four curves. Pre-norm falls to near 0.3, post-norm with a small start to near 0.4. Post-norm and nothing added fall from 2.8 to 2.62 in the first steps and stay there." caption="Loss of 24 blocks on eight sentences, the median of three seeds" figure="deep-stacks"
+# %% alt="Loss over 200 steps, four curves. Pre-norm falls to near 0.3, post-norm with a small start to near 0.4. Post-norm and nothing added fall from 2.8 to 2.62 in the first steps and stay there." caption="Loss of 24 blocks, the median of three seeds; post-norm lies below nothing added" figure="deep-stacks"
 import json
 from pathlib import Path
 
@@ -619,7 +619,7 @@ file = results / "reasons" / "depth.json"
 runs = json.loads(file.read_text("utf-8"))["medians"] if file.exists() else {}
 plotting.lines(runs, x="step", y="nats per word") if runs else None
 
-# %% [markdown] tags=["more"] gist="The order of 2017, step by step, and why the norm before needs one more at the top"
+# %% [markdown] tags=["more"] gist="Step by step, and why the norm before needs one more at the top"
 # ## The order of 2017
 #
 # The current drafts of the book use pre-norm; the February 2024 draft has the equations of post-norm,

@@ -670,11 +670,11 @@ plotting.lines(curves, **axes)
 # ## What dropout is for
 #
 # A model that reads a short text again and again learns it by heart: the training loss goes on falling, the validation
-# loss rises. *Dropout* sets each number that a sublayer adds to 0 with probability p, anew in each training step, so
-# memorizing cannot depend on a few numbers that happen to fit together. The others are divided by 1 − p, which keeps
-# the mean; after training nothing is dropped. On 5,000 characters, read 80 times, dropout lowered validation loss from
-# about 3.3 nats to 2.5 or 2.6, as stopping early did; on a long text it only slowed learning
-# (`benchmarks/results/reasons`).
+# loss rises. *Dropout* sets numbers to 0 with probability p, anew in each training step: in X, among the weights of
+# attention and in what each sublayer adds. So memorizing cannot depend on a few numbers that happen to fit together.
+# The others are divided by 1 − p, which keeps the mean; after training nothing is dropped. On 5,000 characters, read
+# 80 times, dropout lowered validation loss from about 3.3 nats to 2.5 or 2.6, as stopping early did; on a long text it
+# only slowed learning (`benchmarks/results/reasons`).
 
 # %% [markdown] tags=["more"] gist="Five models on a million characters of Shakespeare, and what the last one writes"
 # ## On Tiny Shakespeare

@@ -505,7 +505,7 @@ plotting.show_source(make_muon, only=["muon", "return"])
 # ```
 #
 # What does each part gain? Here one part at a time is exchanged, in today's recipe for the book's, and in
-# the book's for today's. All train for sixteen CPU seconds on Tiny Shakespeare, so a faster one takes more steps. The
+# the book's for today's. All train for about sixteen CPU seconds on Tiny Shakespeare, so a faster one takes more steps. The
 # loss, in nats a character, is the median of three seeds, all within 0.04 of it (`benchmarks/results/parts`):
 #
 # | recipe | today's parts, but this one the book's | the book's block, but this part today's |

@@ -371,23 +371,30 @@ _NOTES_A_MINUTE_PATTERN = re.compile(
 _QUARTERS_OF_NOTE = {"eighth": 0.5, "quarter": 1.0, "half": 2.0}
 
 
-def parse_time_signature(line: str) -> tuple[int, int] | None:
-    """Return the time signature that a line of text states among others, or None."""
-    found = _METER_PATTERN.search(line[:MAX_STATEMENT_COLUMNS])
+def _search(pattern: re.Pattern[str], line: str, alone: bool) -> re.Match[str] | None:
+    """Return a match in a line, or None; also where words stand beside it and it is to be alone."""
+    found = pattern.search(line)
+    beside = line[: found.start()] + line[found.end() :] if found and alone else ""
+    return None if re.search(r"\w", beside) else found
+
+
+def parse_time_signature(line: str, alone: bool = False) -> tuple[int, int] | None:
+    """Return the time signature that a line of text states, among others or alone, or None."""
+    found = _search(_METER_PATTERN, line[:MAX_STATEMENT_COLUMNS], alone)
     if found is None:
         return None
     beats, unit = map(int, filter(None, found.groups()))
     return (beats, unit) if beats else None
 
 
-def parse_tempo(line: str) -> int | None:
-    """Return the quarter notes a minute that a line of text states among others, or None."""
+def parse_tempo(line: str, alone: bool = False) -> int | None:
+    """Return the quarter notes a minute that a line states, among others or alone, or None."""
     line = line[:MAX_STATEMENT_COLUMNS]
-    if found := _NOTES_A_MINUTE_PATTERN.search(line):
+    if found := _search(_NOTES_A_MINUTE_PATTERN, line, alone):
         quarters = next(size for name, size in _QUARTERS_OF_NOTE.items() if found[name])
         quarters *= 1.5 if found["dotted"] or found["dot"] else 1
         return round(int(found["number"]) * quarters)
-    found = _BPM_PATTERN.search(line)
+    found = _search(_BPM_PATTERN, line, alone)
     if found is None or re.search(r"half|dotted|eighth|1/[28]|measure", line, re.I):
         return None
     return min(max(int(next(filter(None, found.groups()))), 1), 1000)

@@ -57,7 +57,8 @@ class LiveCells:
 
         Yields:
             Events for the page: those of `Kernels.run`, with "html" in place of outputs; or
-            "bases", what `find_bases` finds, by the cells' numbers.
+            "bases", what `find_bases` finds, by the cells' numbers. An "end" has "has_part" if
+            the cell checks a part of chapter 5's model, which can then be asked to follow.
 
         Raises:
             ValueError: if there is no such chapter, cell or action.
@@ -85,7 +86,9 @@ class LiveCells:
             yield {"kind": "bases", "bases": dict(zip(places, found, strict=True))}
         elif action == "run":
             source = texts.get(number, shown_source(cells[number]))
-            source = FOLLOWED.sub(FOLLOW, source) if asked.get("follows") else source
+            has_part = checks_a_part(source)
+            if has_part and asked.get("follows"):
+                source = FOLLOWED.sub(FOLLOW, source)
             above = above_of(chapter, number)
             before = [texts.get(place, cells[place].source) for place in above]
             called = called_above(chapter, number, source, texts)
@@ -100,6 +103,8 @@ class LiveCells:
                 if check and event.get("state") == "ok":
                     said = [NOT_CHECKED.format(check), event.get("text", "")]
                     event["text"] = " ".join(filter(None, said))
+                if event.get("state") == "ok":
+                    event["has_part"] = has_part
                 if event.get("state") == "failed above":
                     event["at"] = [*above, *called][event["at"]]
                 yield event
@@ -194,12 +199,20 @@ def called_above(
 
 
 # The line that checks a function; it shows the verdict, and what the function does in a model.
-FOLLOWED = re.compile(r"^check\.(\w+)\((.*?)(, one_row=True)?\)\s*\Z", re.MULTILINE)
+FOLLOWED = re.compile(r"^check\.(\w+)\((\w+)(, one_row=True)?\)\s*\Z", re.MULTILINE)
 FOLLOW = r"""display(check.\1(\2\3))
 from slp_transformer.check.own.wrong_part import follow
 print(follow("\1", \2))"""
 VERDICT = 'class="slp-verdict"'
 NOT_CHECKED = "Nothing was checked: its last line is to be {}"
+
+
+def checks_a_part(source: str) -> bool:
+    """Tell if a cell checks a function that has a place in chapter 5's model."""
+    from slp_transformer.check.own.wrong_part import PLACES  # which loads all checks
+
+    found = FOLLOWED.search(source)
+    return found is not None and found[1] in PLACES
 
 
 def check_of(source: str) -> str:

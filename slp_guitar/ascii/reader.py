@@ -316,12 +316,12 @@ def parse_time_line(line: str) -> tuple[int, int | None] | None:
 def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
     """Return a bar with what the lines above it state."""
     for line in lines:
-        if meter := tab_header.parse_time_signature(line):
+        if meter := tab_header.parse_time_signature(line, alone=True):
             bar = replace(bar, time_signature=meter)
         if found := _LATER_TEMPO_PATTERN.fullmatch(line):
             change = int(found["step"]), int(found["tempo"])
             bar = replace(bar, tempo_changes=(*bar.tempo_changes, change))
-        elif tempo := tab_header.parse_tempo(line):
+        elif tempo := tab_header.parse_tempo(line, alone=True):
             bar = replace(bar, tempo_bpm=tempo)
         elif line.startswith("key: ") and line[5:].strip() in KEYS:
             bar = replace(bar, key=line[5:].strip())

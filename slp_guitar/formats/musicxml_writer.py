@@ -45,22 +45,22 @@ def format_musicxml(*tracks: Tab) -> str:
             any note value; or the tracks' bars are not of the same lengths.
     """
     check_tracks_have_same_bars(tracks, needs_strings=False)
-    score = E("score-partwise", version="4.0")
-    score.append(E("work", E("work-title", _without_unprintable(tracks[0].title))))
-    score.append(part_list := E("part-list"))
+    score = _element("score-partwise", version="4.0")
+    score.append(_element("work", _element("work-title", _without_unprintable(tracks[0].title))))
+    score.append(part_list := _element("part-list"))
     for number, tab in enumerate(tracks, start=1):
         part, instrument = f"P{number}", f"P{number}-I1"
         midi = (
-            E("midi-channel", (number - 1) % 9 + 1),
-            E("midi-program", midi_program(tab.tuning) + 1),
+            _element("midi-channel", (number - 1) % 9 + 1),
+            _element("midi-program", midi_program(tab.tuning) + 1),
         )
         name = _without_unprintable(tab.track) or ("Guitar" if tab.is_fingered else "Music")
         part_list.append(
-            E(
+            _element(
                 "score-part",
-                E("part-name", name),
-                E("score-instrument", E("instrument-name", name), id=instrument),
-                E("midi-instrument", *midi, id=instrument),
+                _element("part-name", name),
+                _element("score-instrument", _element("instrument-name", name), id=instrument),
+                _element("midi-instrument", *midi, id=instrument),
                 id=part,
             )
         )
@@ -74,7 +74,7 @@ def _without_unprintable(text: str) -> str:
     return "".join(mark for mark in " ".join(text.split()) if mark.isprintable())
 
 
-def E(name: str, *content: ET.Element | str | int, **attributes: str) -> ET.Element:
+def _element(name: str, *content: ET.Element | str | int, **attributes: str) -> ET.Element:
     """Return an element with elements or text in it."""
     element = ET.Element(name, attributes)
     for each in content:
@@ -100,7 +100,7 @@ class _MusicXmlWriter:
 
     def part_element(self, name: str) -> ET.Element:
         """Return the part with all measures."""
-        part = E("part", id=name)
+        part = _element("part", id=name)
         for number, measure in enumerate(self.measures, start=1):
             around = [None, *self.measures, None][number - 1 : number + 2 : 2]
             first, second = measure.voices
@@ -116,11 +116,11 @@ class _MusicXmlWriter:
                 content += self.note_elements(beat, 1)
             if second:
                 length = sum(self.to_divisions(beat.note_value) for beat in first)
-                content.append(E("backup", E("duration", length)))
+                content.append(_element("backup", _element("duration", length)))
                 content += [note for beat in second for note in self.note_elements(beat, 2)]
             content += [sign for sign, leads in zip(signs, leads_on, strict=True) if leads]
             content += self.barline_elements(measure, around[1], "right")
-            part.append(E("measure", *content, number=str(number)))
+            part.append(_element("measure", *content, number=str(number)))
         return part
 
     def to_divisions(self, note_value: NoteValue) -> int:
@@ -130,27 +130,27 @@ class _MusicXmlWriter:
     def attribute_elements(self, measure: Measure, is_first: bool) -> list[ET.Element]:
         """Return key and time signature, clef, tuning and capo where they begin."""
         (fifths, is_minor), (beats, unit) = KEYS[measure.bar.key or "C"], measure.time_signature
-        mode = E("mode", "minor" if is_minor else "major")
-        key = E("key", E("fifths", fifths), mode)
-        time = E("time", E("beats", beats), E("beat-type", unit))
+        mode = _element("mode", "minor" if is_minor else "major")
+        key = _element("key", _element("fifths", fifths), mode)
+        time = _element("time", _element("beats", beats), _element("beat-type", unit))
         if not is_first:
             changes = [key] * bool(measure.bar.key) + [time] * bool(measure.bar.time_signature)
-            return [E("attributes", *changes)] if changes else []
+            return [_element("attributes", *changes)] if changes else []
         lines = [
-            E("staff-tuning", *_pitch_elements(pitch, "tuning-"), line=str(line))
+            _element("staff-tuning", *_pitch_elements(pitch, "tuning-"), line=str(line))
             for line, pitch in enumerate(reversed(self.tuning.open_pitches), start=1)
         ]
-        capo = [E("capo", self.tuning.capo)] if self.tuning.capo else []
-        strings = E("staff-lines", len(lines)), *lines, *capo
+        capo = [_element("capo", self.tuning.capo)] if self.tuning.capo else []
+        strings = _element("staff-lines", len(lines)), *lines, *capo
         sign, line, *details = ("TAB", 5, strings) if self.is_fingered else ("G", 2)
         return [
-            E(
+            _element(
                 "attributes",
-                E("divisions", self.divisions),
+                _element("divisions", self.divisions),
                 key,
                 time,
-                E("clef", E("sign", sign), E("line", line)),
-                *(E("staff-details", *each) for each in details),
+                _element("clef", _element("sign", sign), _element("line", line)),
+                *(_element("staff-details", *each) for each in details),
             )
         ]
 
@@ -163,18 +163,18 @@ class _MusicXmlWriter:
         if bar.endings and (neighbor is None or neighbor.bar.endings != bar.endings):
             numbers = ",".join(map(str, bar.endings))
             kind = "start" if is_left else "stop"
-            content.append(E("ending", number=numbers, type=kind))
+            content.append(_element("ending", number=numbers, type=kind))
         if is_left and bar.starts_repeat:
-            content.append(E("repeat", direction="forward"))
+            content.append(_element("repeat", direction="forward"))
         elif ends_repeat:
-            content.append(E("repeat", direction="backward", times=str(bar.num_plays)))
-        return [E("barline", *content, location=location)] if content else []
+            content.append(_element("repeat", direction="backward", times=str(bar.num_plays)))
+        return [_element("barline", *content, location=location)] if content else []
 
     def note_elements(self, beat: Beat, voice: int) -> list[ET.Element]:
         """Return one element for each note of a beat, the lowest first, or a rest."""
         if not beat.notes:
             length = self.length_elements(beat.note_value, voice)
-            return [E("note", E("rest"), *length)]
+            return [_element("note", _element("rest"), *length)]
         kind = beat.note_value, voice
         if kind not in self.lengths:
             self.lengths[kind] = self.length_elements(*kind)
@@ -183,29 +183,29 @@ class _MusicXmlWriter:
         for tied in reversed(beat.notes):
             pitch = self.tuning.pitch_of(tied.tab_note.note)
             if pitch not in self.pitches:
-                self.pitches[pitch] = E("pitch", *_pitch_elements(pitch))
-            chord = [E("chord")] if notes else []
-            ties = [E("tie", type=kind) for kind in _tie_types(tied)]
+                self.pitches[pitch] = _element("pitch", *_pitch_elements(pitch))
+            chord = [_element("chord")] if notes else []
+            ties = [_element("tie", type=kind) for kind in _tie_types(tied)]
             content = [*chord, self.pitches[pitch], duration, *ties, *length]
             dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
             if any(technique.kind == "ghost" for technique in tied.techniques):
-                head = E("notehead", "x" if dead else "normal", parentheses="yes")
+                head = _element("notehead", "x" if dead else "normal", parentheses="yes")
                 content.append(head)
             elif dead:
-                content.append(E("notehead", "x"))
-            notes.append(E("note", *content, self.notations_element(tied)))
+                content.append(_element("notehead", "x"))
+            notes.append(_element("note", *content, self.notations_element(tied)))
         return notes
 
     def length_elements(self, value: NoteValue, voice: int) -> list[ET.Element]:
         """Return what says how long a note is, in the order of a note's elements."""
-        actual = E("actual-notes", value.tuplet_notes)
-        normal = E("normal-notes", value.tuplet_time)
-        tuplet = E("time-modification", actual, normal)
+        actual = _element("actual-notes", value.tuplet_notes)
+        normal = _element("normal-notes", value.tuplet_time)
+        tuplet = _element("time-modification", actual, normal)
         return [
-            E("duration", self.to_divisions(value)),
-            E("voice", voice),
-            E("type", NOTE_TYPE_NAMES[value.denominator]),
-            *[E("dot")] * value.is_dotted,
+            _element("duration", self.to_divisions(value)),
+            _element("voice", voice),
+            _element("type", NOTE_TYPE_NAMES[value.denominator]),
+            *[_element("dot")] * value.is_dotted,
             *[tuplet] * (value.tuplet_notes > 1),
         ]
 
@@ -214,9 +214,9 @@ class _MusicXmlWriter:
         sizes = dict(tied.techniques)
         places = zip(("string", "fret"), tied.tab_note.note, strict=True)
         found = {
-            "notations": [E("tied", type=kind) for kind in _tie_types(tied)],
+            "notations": [_element("tied", type=kind) for kind in _tie_types(tied)],
             "articulations": [],
-            "technical": [E(name, place) for name, place in places] * self.is_fingered,
+            "technical": [_element(name, place) for name, place in places] * self.is_fingered,
         }
         for kind, signs in TECHNIQUES.items():
             path = signs.musicxml[0] if signs.musicxml else ""
@@ -227,14 +227,18 @@ class _MusicXmlWriter:
                 found[sign["group"] or "notations"] += ends
             elif sign and kind in sizes:
                 inside = [sign["text"]] if sign["text"] else []
-                inside += [E("natural")] if kind == "harmonic" else []
+                inside += [_element("natural")] if kind == "harmonic" else []
                 attributes = {"type": sign["type"]} if sign["type"] else {}
-                found[sign["group"] or "notations"].append(E(sign["name"], *inside, **attributes))
+                found[sign["group"] or "notations"].append(
+                    _element(sign["name"], *inside, **attributes)
+                )
         if "bend" in sizes:
-            alter = E("bend-alter", f"{max(1, sizes['bend']) / 2:g}")
-            found["technical"].append(E("bend", alter))
+            alter = _element("bend-alter", f"{max(1, sizes['bend']) / 2:g}")
+            found["technical"].append(_element("bend", alter))
         notations = found.pop("notations")
-        return E("notations", *notations, *(E(name, *own) for name, own in found.items() if own))
+        return _element(
+            "notations", *notations, *(_element(name, *own) for name, own in found.items() if own)
+        )
 
     def spanner_elements(
         self, tied: TiedNote, name: str, should_start: bool, *mark: str
@@ -244,10 +248,10 @@ class _MusicXmlWriter:
         ends = []
         if tied.is_struck and (string, name) in self.open_spanners:
             self.open_spanners.remove((string, name))
-            ends.append(E(name, type="stop", number=str(string)))
+            ends.append(_element(name, type="stop", number=str(string)))
         if should_start:
             self.open_spanners.add((string, name))
-            ends.append(E(name, *mark, type="start", number=str(string)))
+            ends.append(_element(name, *mark, type="start", number=str(string)))
         return ends
 
 
@@ -259,9 +263,9 @@ def _tie_types(tied: TiedNote) -> list[str]:
 def _pitch_elements(pitch: int, prefix: str = "") -> list[ET.Element]:
     """Return a pitch as letter, half steps from it, and octave."""
     name = NOTE_NAMES[pitch % 12]
-    alters = [E(f"{prefix}alter", 1 if sign == "#" else -1) for sign in name[1:]]
-    octave = E(f"{prefix}octave", pitch // 12 - 1)
-    return [E(f"{prefix}step", name[0]), *alters, octave]
+    alters = [_element(f"{prefix}alter", 1 if sign == "#" else -1) for sign in name[1:]]
+    octave = _element(f"{prefix}octave", pitch // 12 - 1)
+    return [_element(f"{prefix}step", name[0]), *alters, octave]
 
 
 def _sign_element(sign: str) -> ET.Element:
@@ -275,16 +279,16 @@ def _sign_element(sign: str) -> ET.Element:
         attributes = {"tocoda": own.leads_to}
     else:
         attributes = {"dacapo": "yes"} if own.leads_to == START else {"dalsegno": own.leads_to}
-    words = E("direction-type", E("words", own.summary))
-    return E("direction", words, E("sound", **attributes), placement="above")
+    words = _element("direction-type", _element("words", own.summary))
+    return _element("direction", words, _element("sound", **attributes), placement="above")
 
 
 def _tempo_element(tempo_bpm: int) -> ET.Element:
     """Return a tempo to see and to play in."""
-    beat, speed = E("beat-unit", "quarter"), E("per-minute", tempo_bpm)
-    return E(
+    beat, speed = _element("beat-unit", "quarter"), _element("per-minute", tempo_bpm)
+    return _element(
         "direction",
-        E("direction-type", E("metronome", beat, speed)),
-        E("sound", tempo=str(tempo_bpm)),
+        _element("direction-type", _element("metronome", beat, speed)),
+        _element("sound", tempo=str(tempo_bpm)),
         placement="above",
     )

@@ -76,7 +76,7 @@ def rename_path(source: Path, target: Path) -> None:
 
 
 def random_name(doing: str = "writing") -> str:
-    """Return a name for what is being written, which `remove_unfinished_files` knows."""
+    """Return a name for what is being written, which `remove_abandoned_files` knows."""
     return f".{os.urandom(8).hex()}.{doing}"
 
 
@@ -109,7 +109,10 @@ def apply_umask(path: Path) -> None:
 
 @contextmanager
 def make_locked_folder(parent: Path) -> Iterator[Path]:
-    """Yield a new folder, locked, under a random name; those that killed processes left go."""
+    """Yield a new folder, locked, under a random name; those that killed processes left go.
+
+    Windows opens no folder, so there they stay.
+    """
     remove_abandoned_files(parent)
     path = parent / random_name("exporting")
     path.mkdir()

@@ -39,7 +39,7 @@ class BoundedProcess:
     def __init__(self) -> None:
         """Start it."""
         # Where this package was found, the other process finds it too.
-        found = os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))
+        found = os.pathsep.join(map(os.path.abspath, sys.path))  # "" is the folder we are in
         self.popen: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-P", str(WORKER)],
             stdin=subprocess.PIPE,
@@ -82,7 +82,7 @@ class BoundedProcess:
             content = popen.stdout.read(answer["bytes"])
         finally:
             clock.cancel()
-        if not line or len(content) < answer["bytes"]:
+        if not line.endswith(b"\n") or len(content) < answer["bytes"]:
             of_time = (getattr(signal, "SIGXCPU", signal.SIGTERM), getattr(signal, "SIGKILL", 1))
             raise TookTooMuch(-popen.wait() not in of_time and os.name == "posix")
         if "error" in answer:

@@ -35,6 +35,7 @@ WAITS = {
     "a student's definitions": Wait(20, AWAY),
     "a student's function": Wait(5, "It did not come back within {:g} seconds."),
     "a student's file": Wait(120, AWAY),
+    "a wrong part of a model": Wait(120, "Yours has not ended after {:.0f} seconds."),
 }
 """Waits for the user's terminal and pipes have no end, but look for a signal (`signals`)."""
 

@@ -59,7 +59,7 @@ def accepts(kind: Range, value: Any) -> bool:
         return False
 
 
-def check_range(kind: Range, **values: Any) -> None:
+def check_range(kind: Range, /, **values: Any) -> None:
     """Refuse values that are out of a range.
 
     Raises:

@@ -103,7 +103,7 @@ def refuse_foreign_settings(made: type, given: Iterable[str]) -> None:
         ours = FOREIGN_NAMES[name].replace(", ", " and ")
         own = any(word in known for word in ours.split(" and "))
         where = "" if own else ", of TransformerConfig or of modern.ModernConfig"
-        shown = FOREIGN_NAMES[name].partition(",")[0] in ", ".join(SETTINGS_ELSEWHERE)
+        shown = FOREIGN_NAMES[name].partition(",")[0] in ", ".join(SETTINGS_ELSEWHERE).split(", ")
         page = see("settings") if shown else ""
         raise TypeError(f"{made.__name__} has no setting {name}: here that is {ours}{where}.{page}")
 

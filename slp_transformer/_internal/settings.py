@@ -94,7 +94,8 @@ def settings(made: MadeT) -> MadeT:
             raise TypeError(f"{name} needs a setting(...), and a line in the docstring.")
         if about.range is None and {int, float} & {*union_members(hints[each.name])}:
             raise TypeError(f"{name} is a number, so its setting needs a range.")
-        same = about.example == each.default is not MISSING
+        is_own = "setting" in each.metadata  # else a base's, with another default or type
+        same = is_own and about.example == each.default is not MISSING
         if same or (about.example is MISSING) != bool(about.no_example):
             raise TypeError(f"{name} needs an example, not its default, or a reason why not.")
     DECLARED.append(made)

@@ -132,6 +132,8 @@ def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> in
     given = [flag for flag in given if flag not in ("--what", "--results")]
     if options.what is None and given:
         raise ValueError("Name the file: python -m slp_transformer.check mine.py, then the option.")
+    if options.what in CHECKS and given:
+        raise ValueError(f"{given[0]} is for a file: {options.what} is the name of a check.")
     if options.what is None or options.what in CHECKS:
         print_checks_and_mistakes([options.what] if options.what else list(CHECKS))
         return 0
@@ -235,9 +237,12 @@ def print_progress(
         for other in parts.checks_called_by(name) if verdict is not None and not verdict else ():
             if not verdicts[other]:
                 print(f"       It uses {other}, which is not right yet.")
-    for name in [one for one, verdict in verdicts.items() if follows and verdict is not None]:
-        if not verdicts[name]:
+    if follows:
+        wrong = [name for name, verdict in verdicts.items() if verdict is not None and not verdict]
+        for name in wrong:
             print(escape_controls(f"\n{follow(name, parts.functions[name])}"), flush=True)
+        if not wrong:
+            print("\nNo function is wrong, so there is nothing to follow.")
     missing = [name for name in NEEDED if not verdicts[name]]
     if missing:
         right = len(NEEDED) - len(missing)

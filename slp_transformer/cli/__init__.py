@@ -110,12 +110,13 @@ def _check_before_torch() -> None:
     """
     try:
         os.getcwd()
-        if os.name == "posix":  # addresses alone, of which nothing is used
-            mmap.mmap(-1, TORCH_BYTES, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ).close()
     except FileNotFoundError:
         raise ValueError(
             "The current folder was deleted: change to another one, as by cd, and try again."
         ) from None
+    try:
+        if os.name == "posix":  # addresses alone, of which nothing is used
+            mmap.mmap(-1, TORCH_BYTES, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ).close()
     except OSError:
         raise ValueError(
             "There is not enough memory to load PyTorch: raise the limit of this process."

@@ -178,8 +178,9 @@ def read_prompts(options: GenerateOptions[Any]) -> list[Prompt]:
     if options.prompts_file is not None:
         if prompts and options.answers_in_json_lines():
             raise ValueError("A file of JSON lines is answered line by line: give no other prompt.")
-        prompts += read_prompts_file(options.prompts_file)
-        if not prompts:
+        from_file = [*read_prompts_file(options.prompts_file)]
+        prompts += from_file
+        if not from_file:
             raise ValueError(f"{options.prompts_file} has no prompts.")
     return prompts or [Prompt(None)]
 

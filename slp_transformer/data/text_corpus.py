@@ -10,7 +10,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -288,9 +287,11 @@ def gaps_between(ranges: Iterable[range], num_tokens: int) -> list[range]:
 def describe_ranges(ranges: Iterable[range], documents: Iterable[Document]) -> list[str]:
     """Describe each range, both in order: a document, or some of its tokens, counted from 1."""
     descriptions, later = [], iter(documents)
+    document = next(later, None)
     for piece in ranges:
-        document = next(d for d in later if piece.stop <= d.token_range.stop)
-        later = chain([document], later)  # which may hold the next range, too
+        while document is not None and piece.stop > document.token_range.stop:
+            document = next(later, None)
+        assert document is not None, "each range lies in a document"
         tokens = document.token_range
         first, last = piece.start - tokens.start + 1, piece.stop - tokens.start
         part = "" if piece == tokens else f", tokens {first} to {last} of {len(tokens)}"

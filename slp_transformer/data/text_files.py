@@ -268,7 +268,8 @@ def find_texts(source: str | Path) -> tuple[list[Path], list[Path]]:
     if path.is_dir():
         known: dict[bool, list[Path]] = {True: [], False: []}
         for each in list_files(path):
-            known[bool(each.suffix) and find_text_format(each) is not None].append(each)
+            has_suffix = bool(strip_gz_suffix(each).suffix)
+            known[has_suffix and find_text_format(each) is not None].append(each)
         texts = [each for each in known[True] if each.stat().st_size]
         if not texts:
             raise ValueError(
@@ -407,6 +408,12 @@ def iter_file_documents(
                 f'{path}, line {line}: there is no string "{text_field}" among its fields '
                 f"({', '.join(map(str, record))}): name the one that holds the text, as text_field."
             )
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f'{path}, line {line}: "{text_field}" has half a character, \\ud800 to \\udfff.'
+            ) from None
         yield f", line {line}", iter([text])
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn, zeros
 
-from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.config_checks import SIZE, check_positive_sizes
 from slp_transformer._internal.parts import (
     Activation,
     AttentionBias,
@@ -16,6 +16,7 @@ from slp_transformer._internal.parts import (
     NormOrder,
     Positions,
 )
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, make_weight_matrix
 from slp_transformer.dropout import Dropout
@@ -26,6 +27,7 @@ from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.language_model import make_embedding, make_stack
 
 
+@settings
 @dataclass(frozen=True)
 class BertConfig(ModernConfig):
     """The sizes and options of a BERT; the defaults are those of Devlin et al. 2019.
@@ -43,7 +45,7 @@ class BertConfig(ModernConfig):
     eps: float = 1e-12
     attention_bias: AttentionBias = True
     ffn_bias: bool = True
-    num_segments: int = 2
+    num_segments: int = setting(2, SIZE, example=3)
 
     def __post_init__(self) -> None:
         """Refuse what no model can be made from.
@@ -52,7 +54,6 @@ class BertConfig(ModernConfig):
             ValueError: naming the setting, what it was and what would do.
         """
         super().__post_init__()
-        check_positive_sizes(num_segments=self.num_segments)
         if not self.tied:
             raise ValueError("tied must be True: BERT's head has the rows of E.")
 

@@ -67,12 +67,13 @@ def load_config(*names: str | Path, task: str | None = None) -> RunConfig[Any]:
         tables.insert(0, (read_tables(task), task))
     try:
         return build_config(task, tables)
-    except ValueError:  # of which file?
+    except ValueError as whole:  # of the first file with which it is this that is wrong
         for last, (_, name) in enumerate(tables, start=1):
             try:
                 build_config(task, tables[:last])
             except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
+                if str(error) == str(whole):
+                    raise ValueError(f"{name}: {error}") from None
         raise
 
 

@@ -105,7 +105,8 @@ def make_model_settings() -> type:
             metadata = {"setting": replace(about, example=MISSING, no_example="its config has one")}
             rows.append((name, hints[name], field(default=default, metadata=metadata)))
     made = make_dataclass("ModelSettings", rows, bases=(ModelTable,), frozen=True)
-    lines = [f"    {name}: {text}" for name, text in help_of(ModernConfig).items()]
+    made.__module__, help = __name__, help_of(ModernConfig)  # Python 3.11 says "types"
+    lines = [f"    {name}: {help.get(name)}" for name, *_ in rows]
     made.__doc__ = "\n".join((inspect.cleandoc(ModelTable.__doc__ or ""), "\nAttributes:", *lines))
     return settings(made)
 

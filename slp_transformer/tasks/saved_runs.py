@@ -75,8 +75,8 @@ def open_run(run: str | Path | SavedRun, which: CheckpointChoice = "best") -> Sa
 def read_current(run: SavedRun, read: Callable[[SavedRun], T]) -> T:
     """Call a function that reads the weights of an opened run.
 
-    If a process that trains in the run has deleted the opened checkpoint, it is called with the run
-    opened anew: what it reads is always of one state.
+    If a process that trains in the run has deleted the opened checkpoint, or one that it is to be
+    averaged with, it is called with the run opened anew: what it reads is always of one state.
 
     Raises:
         ValueError: by the function, or if the run changes all the time.
@@ -85,7 +85,7 @@ def read_current(run: SavedRun, read: Callable[[SavedRun], T]) -> T:
     @with_retries_if_run_changes
     def read_or_reopen(folder: Path) -> T:
         checkpoint = run.checkpoint
-        if checkpoint is None or checkpoint.folder.exists():
+        if checkpoint is None or all(folder.exists() for folder in checkpoint.averaged):
             return read(run)
         return read(open_run(folder, checkpoint.which))
 

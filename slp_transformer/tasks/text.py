@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.data.text_files import TEXT_FIELD, find_texts, is_stream
+from slp_transformer.data.text_files import TEXT_FIELD, find_texts, is_json_lines, is_stream
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
     EvaluateOptions,
@@ -60,19 +60,25 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
     Data = TextData
 
     def check(self, config: RunConfig[TextData]) -> None:
-        """Refuse a source that does not exist.
+        """Refuse a source that does not exist, and a field where no file has any.
 
         Raises:
             ValueError: naming it.
         """
         super().check(config)
-        if config.data.source is None:
+        data = config.data
+        if data.source is None:
             raise ValueError(
                 "Name what to train on: a file, a folder, - for standard input, or a corpus "
                 "(`slp-transformer info` lists them)."
             )
-        if not is_stream(config.data.source):
-            find_texts(config.data.source)
+        sources = [source for source in (data.source, data.val_data) if source is not None]
+        files = [path for s in sources if not is_stream(s) for path in find_texts(s)[0]]
+        if data.text_field != TEXT_FIELD and not any(map(is_json_lines, files)):
+            raise ValueError(
+                f'text_field = "{data.text_field}" has no effect: no file here is of JSON lines '
+                "(.jsonl), which alone have fields."
+            )
 
     def prepare(self, config: RunConfig[TextData], folder: Path) -> Dataset:
         """Read a text, hold a share out, and turn both parts into tokens.

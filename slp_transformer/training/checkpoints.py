@@ -22,7 +22,7 @@ complete. The last one is that of the last step, and its evaluations say which i
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from pkgutil import resolve_name
@@ -65,13 +65,11 @@ from slp_transformer.training.run_folder import (
     ModelSpec,
     TrainerState,
     check_settings_unchanged,
-    checkpoint_folder,
     delete_old_checkpoints,
     find_checkpoints,
     list_run_checkpoints,
     load_trainer_state,
     open_checkpoint,
-    step_of_checkpoint,
     verify_checkpoint_checksums,
     with_retries_if_run_changes,
 )
@@ -262,7 +260,7 @@ def load_checkpoint_model(
             names = read_tensor_headers(folder / LORA_WEIGHTS_FILE)
             add_lora(loaded, lora_base.rank, sorted({name.split(".")[-2:][0] for name in names}))
     if which == "average":
-        load_averaged_weights(loaded, recent_checkpoints(checkpoint))
+        load_averaged_weights(loaded, checkpoint.averaged)
     else:
         load_weights(loaded, folder)
     return loaded.eval()
@@ -362,24 +360,8 @@ def check_model_size(spec: ModelSpec, folder: Path) -> None:
         )
 
 
-def recent_checkpoints(checkpoint: Checkpoint) -> list[Path]:
-    """Return the checkpoints that a run keeps to be averaged, up to the last one.
-
-    Raises:
-        ValueError: if one of them is damaged.
-    """
-    state, last = checkpoint.run_state, checkpoint.folder
-    folders = [
-        path
-        for path in find_checkpoints(last.parent)
-        if 0 < step_of_checkpoint(path) <= step_of_checkpoint(last)
-    ]
-    recent = folders[-(state.config.keep_last if state else 1) :]
-    return [checkpoint_folder(folder) for folder in recent] or [last]
-
-
 @torch.no_grad()
-def load_averaged_weights(model: nn.Module, folders: list[Path]) -> None:
+def load_averaged_weights(model: nn.Module, folders: Sequence[Path]) -> None:
     """Set a model's weights to the mean of some checkpoints (Vaswani et al. 2017, section 6.1).
 
     Raises:

@@ -294,6 +294,8 @@ class Checkpoint:
         tokenizer: the tokenizer's JSON; None if it was saved without one.
         run_state: how far the whole run is, by its last checkpoint; None if its model was saved
             without a run.
+        averaged: the folders of the checkpoints whose weights are averaged; itself alone but for
+            "average".
     """
 
     folder: Path
@@ -303,6 +305,7 @@ class Checkpoint:
     lora_base: LoraBase | None
     tokenizer: Any
     run_state: TrainerState | None
+    averaged: tuple[Path, ...]
 
 
 @with_retries_if_run_changes
@@ -322,7 +325,25 @@ def open_checkpoint(run: str | Path, which: CheckpointChoice = "last") -> Checkp
     step, path = load_manifest(folder).step, folder / "tokenizer.json"
     tokenizer = read_json(path) if path.exists() else None
     spec, base = load_model_spec(folder), load_lora_base(folder)
-    return Checkpoint(folder, which, step, spec, base, tokenizer, state)
+    averaged = list_recent_checkpoints(folder, state) if which == "average" else [folder]
+    return Checkpoint(folder, which, step, spec, base, tokenizer, state, tuple(averaged))
+
+
+def list_recent_checkpoints(last: Path, state: TrainerState | None) -> list[Path]:
+    """List the checkpoints that a run keeps to be averaged, up to the last one.
+
+    Raises:
+        ValueError: if one of them is damaged.
+    """
+    folders = [
+        path
+        for path in find_checkpoints(last.parent)
+        if 0 < step_of_checkpoint(path) <= step_of_checkpoint(last)
+    ]
+    recent = folders[-(state.config.keep_last if state else 1) :]
+    for folder in recent:
+        load_manifest(folder)
+    return recent or [last]
 
 
 def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path:

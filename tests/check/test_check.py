@@ -142,8 +142,10 @@ def test_every_check_tries_edges_but_where_its_inputs_have_none():
 
 
 def test_an_edge_keeps_what_all_cases_keep_and_has_an_answer_that_rounding_leaves():
-    given = ((3, 1, 4), (7, 5, 41), (9, 9, 2))  # k is at most how many numbers X has
+    given = ((3, 0, 4), (7, 5, 41), (9, 9, 2))  # k is at most how many numbers X has
     cases = [{"X": torch.arange(-float(n), 0), "k": k, "far": far} for n, k, far in given]
+    never_none = draw_edges([cases[1], cases[2]], ["X"], lambda X, k, far: X[:k] * far)
+    assert all(one["k"] * one["far"] > 0 for one in never_none), "as in the cases"
     edges = draw_edges(cases, ["X"], lambda X, k, far: X[:k] * far)
     assert [(len(one["X"]), one["k"], one["far"]) for one in edges] == [
         (1, 1, 1),

@@ -289,7 +289,8 @@ def test_what_a_wrong_function_does_stands_beside_the_right_one(quick):
         return torch.eye(len(K)).flip(0) @ V
 
     shown = follow("attention", attention)
-    lines = shown.splitlines()
+    first, *lines = shown.splitlines()  # which takes two
+    assert first.endswith("from the same weights,")
     assert re.search(r"loss, nats a word +right \d\.\d{3}   yours \d\.\d{3}$", lines[1])
     assert lines[3].split() == ["right", "yours"]
     assert lines[5].split()[-1] == 16 * "·" + "██" and lines[13].split()[-1] == "██" + 16 * "·"
@@ -339,6 +340,20 @@ def test_progress_names_mistakes_and_what_is_missing(tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"0 of the {len(NEEDED)} parts" in said and "not there yet" in said
     assert "5 * lm_head" in said and "lm_head                right" not in said
+
+
+def test_following_says_where_it_has_no_effect(quick, tmp_path, capsys):
+    assert command.main(["softmax", "--follow"]) == 2
+    assert "--follow is for a file: softmax is the name of a check." in capsys.readouterr().err
+    command.main(["--new", str(path := tmp_path / "mine.py")])
+    command.main([str(path), "--follow"])
+    assert "No function is wrong, so there is nothing to follow." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["draw", "top_k"])
+def test_of_a_part_that_only_writes_what_is_written_alone_is_compared(quick, name):
+    shown = follow(name, lambda *arguments: CHECKS[name].solve(*arguments))
+    assert "right: of" in shown and "nats a word" not in shown and "looks" not in shown
 
 
 def test_what_has_no_line_of_code_is_not_there_yet(tmp_path, capsys):

@@ -97,6 +97,7 @@ def test_what_does_not_go_together_is_refused(text_run, capsys):
         (["--prompts-file", lines, "--prompt", "The"], "answered line by line: give no other"),
         (["--prompts-file", lines, "--json"], "--json has no effect here"),
         (["--prompts-file", "none.txt"], "none.txt cannot be read"),
+        (["--prompt", "The", "--prompts-file", written("", "p.txt")], "p.txt has no prompts."),
         (["--prompt", "The", "--chat"], "--chat has no effect here: the model has no chat"),
         (["--stop", ""], "--stop needs a string of at least a character"),
     ):

@@ -1,6 +1,8 @@
 """Settings: flags, presets, configuration files, and those of a resumed run."""
 
 import dataclasses
+import pickle
+import re
 import tomllib
 from pathlib import Path
 
@@ -73,3 +75,20 @@ def test_the_saved_configuration_repeats_the_run(at, monkeypatch):
     monkeypatch.chdir("elsewhere")
     fine("train", "--config", "../a/config.toml", "--out-dir", "b", "--quiet")
     assert weights("../a") == weights("b")
+
+
+def test_the_file_that_is_wrong_is_named_and_not_one_that_the_next_completes(tmp_path):
+    first, second = tmp_path / "a.toml", tmp_path / "b.toml"
+    first.write_text("[train]\ncooldown_steps = 5\n", encoding="utf-8")
+    second.write_text('[train]\nschedule = "wsd"\nlearning_rate = -1.0\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"b\.toml: .*learning_rate must be"):
+        load_config(first, second)
+    with pytest.raises(ValueError, match=r"a\.toml: .*cooldown_steps belongs to"):
+        load_config(first)
+
+
+def test_settings_of_a_model_say_what_they_are_and_can_be_sent_to_another_process():
+    made = ModelSettings(num_blocks=3)
+    assert pickle.loads(pickle.dumps(made)) == made  # our own bytes
+    named = re.findall(r"^    (\w+): ", ModelSettings.__doc__, re.MULTILINE)
+    assert named == [each.name for each in dataclasses.fields(made)]

@@ -156,6 +156,13 @@ def test_small_documents_stay_whole_and_each_piece_is_named():
     ]  # fmt: skip
 
 
+def test_as_many_documents_as_lines_are_described_in_one_pass():
+    """Each line of a .jsonl is one; anew from the first for each range, this would not end."""
+    every = documents(*[2] * 50_000)
+    told = describe_ranges([document.token_range for document in every], every)
+    assert told == [document.name for document in every]
+
+
 def test_preparing_a_file_holds_far_less_than_the_file(tmp_path):
     with open(tmp_path / "a.txt", "w", encoding="utf-8", newline="\n") as file:
         for _ in range(10):

@@ -89,6 +89,8 @@ def test_json_lines_are_trained_as_the_strings_of_one_field(at, capsys):
     assert tokens.tokenizer.decode(tokens.train[:20].tolist()) == SENTENCE[:20]
     about = [result(capsys, "evaluate", "a", *more)["tokens"] for more in ([], ["a.jsonl"])]
     assert about[1] > about[0]
+    how = ("fox.txt", "--text-field", "body", "--out-dir", "new")
+    assert "has no effect: no file here is of JSON lines" in refused(capsys, "train", "text", *how)
     Path("b.jsonl").write_text('{"body": "a"}\n["b"]\n', encoding="utf-8")
     said = refused(capsys, "evaluate", "a", "b.jsonl")
     assert "b.jsonl, line 2: an object is needed" in said
@@ -105,6 +107,9 @@ def test_what_is_no_file_of_text_is_refused_by_name_and_in_a_folder_counted(
     caplog.clear()
     resolve_text_source(folder)
     assert "6 files (LICENSE, paper.pdf, more-0.csv and 3 more)" in caplog.text
+    Path("weights.gz").write_bytes(gzip.compress(b"\xff"))  # of what, nobody says
+    caplog.clear()
+    assert resolve_text_source(folder) and "7 files" in caplog.text
     said = refused(capsys, "train", "text", "a/paper.pdf", "--out-dir", "new")
     assert "paper.pdf is no file of text" in said and TEXT_SUFFIXES in said
     assert list(iter_documents(Path("LICENSE"))) == ["no corpus"]  # named, it is meant
@@ -117,6 +122,9 @@ def test_a_line_of_json_has_a_bound_and_so_has_what_is_unpacked(tmp_path, monkey
     with pytest.raises(ValueError, match=r"a.jsonl, line 1: it has more than 100 bytes"):
         list(iter_documents(path))
     monkeypatch.setattr(reading_module, "MAX_GZIP_BYTES", 1000)
+    path.write_text('{"text": "a"}\n{"text": "a\\ud800"}', encoding="utf-8")
+    with pytest.raises(ValueError, match=r'a.jsonl, line 2: "text" has half a character'):
+        list(iter_documents(path))
     (packed := tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"a\n" * 50_000))
     with pytest.raises(ValueError, match=r"b.txt.gz unpacks to more than"):
         list(iter_documents(packed))

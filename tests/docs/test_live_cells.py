@@ -99,11 +99,24 @@ def test_the_reader_s_own_exercises_run_where_they_are_called(live):
 def test_a_wrong_function_is_followed_after_its_verdict(live, options):
     text = f"def own(x):\n    return x\n\n\ncheck.softmax(own{options})"
     asked = {"chapter": "01_one", "cell": 3, "texts": {"3": text}, "follows": True}
-    list(live.answer("run", asked))
+    live.kernels.events = [{"kind": "end", "state": "ok"}]
+    (end,) = live.answer("run", asked)
+    assert end["has_part"]
     source = live.kernels.asked[-1][2]
     assert source == text.replace("check.", "display(check.") + (
         ')\nfrom slp_transformer.check.own.wrong_part import follow\nprint(follow("softmax", own))'
     )
+
+
+@pytest.mark.parametrize(
+    "line", ["check.weighted_sum(own)", "check.at_most(train(own), floor=0.6)", "own(1)"]
+)
+def test_what_has_no_place_in_the_model_is_not_followed(live, line):
+    text = f"def own(x):\n    return x\n\n\n{line}"
+    asked = {"chapter": "01_one", "cell": 3, "texts": {"3": text}, "follows": True}
+    live.kernels.events = [{"kind": "end", "state": "ok"}]
+    (end,) = live.answer("run", asked)
+    assert not end["has_part"] and live.kernels.asked[-1][2] == text
 
 
 def test_a_failure_is_told_with_the_number_of_its_cell(live):

@@ -131,6 +131,22 @@ def test_dashes_of_windows_and_underscores():
 # Text around --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("line", "meter", "tempo"),
+    [
+        ("Second guitar comes in here, original at 120 bpm, I play 96", None, None),
+        ("I only had time 3/4 of the way, then stop", None, None),
+        ("Tempo 90 until the solo, then let it ring", None, None),
+        ("  time: 3/4", (3, 4), None),
+        ("  tempo: 90", None, 90),
+    ],
+)
+def test_between_systems_a_line_states_a_meter_or_tempo_alone(line, meter, tempo):
+    bars = only(f"{PLAIN.strip()}\n\n{line}\n{PLAIN.strip()}\n").bars
+    second = bars[len(bars) // 2]
+    assert (second.time_signature, second.tempo_bpm) == (meter, tempo)
+
+
 def test_text_around_and_between_is_left_out():
     text = f"""\
 Title: The 3 Ravens

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 
 import pytest
+from sampled import mostly_slow
 
 from slp_guitar.fretboard import (
     DADGAD,
@@ -39,7 +40,7 @@ SEEDS = (0, 1, 2, 11, 1009)
 DIGEST = "db8f9961aa883c850682f66aad86030cadcd3580723c5c12bf9f8d9302c11fb5"
 
 
-@pytest.fixture(scope="module", params=SEEDS)
+@pytest.fixture(scope="module", params=mostly_slow([*SEEDS, *range(3, 10)], *SEEDS))
 def studies(request):
     return make_practice_studies(request.param, 130)
 

@@ -134,11 +134,14 @@ def test_any_ids_are_read_and_what_is_well_formed_comes_back():
         assert plainly(TOKENIZER.decode(TOKENIZER.encode(tab)).tab) == plainly(tab)
 
 
-@pytest.mark.parametrize("styles", mostly_slow([(), STYLES], STYLES))
-def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
+@pytest.mark.parametrize(
+    ("styles", "pieces"),
+    mostly_slow([((), 150), (STYLES, 150), (STYLES, 60)], (STYLES, 60), unpack=True),
+)
+def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles, pieces):
     small = TabTokenizer(2, 3, steps_per_quarter_options=(1,), styles=styles)
     rng, seen = random.Random(19), set()
-    for _ in range(60 if styles else 150):
+    for _ in range(pieces):
         ids = []
         while not ids or (ids[-1] != small.eos_id and len(ids) < 60):
             may = sorted(small.allowed_next_ids(ids))
@@ -155,15 +158,18 @@ def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
     assert {"SAME", "LONG", "LONGER", "WITH", "POS", "TAB", "BAR"} <= seen
 
 
+SIGNATURES = [(*each, 60) for each in product([(3, 4), (6, 8), (2, 2)], [(), (1, 2, 3)])]
+FEW = ((3, 4), (), 25)
+
+
 @pytest.mark.parametrize(
-    ("signature", "units"),
-    mostly_slow(product([(3, 4), (6, 8), (2, 2)], [(), (1, 2, 3)]), ((3, 4), ()), unpack=True),
+    ("signature", "units", "pieces"), mostly_slow([*SIGNATURES, FEW], FEW, unpack=True)
 )
-def test_a_time_signature_that_is_asked_for_is_that_of_all_bars(signature, units):
+def test_a_time_signature_that_is_asked_for_is_that_of_all_bars(signature, units, pieces):
     small = TabTokenizer(max_fret=1, max_position=7, steps_per_quarter_options=units)
     beats, unit = signature
     rng, seen = random.Random(23), set()
-    for _ in range(25):
+    for _ in range(pieces):
         ids = []
         while not ids or (ids[-1] != small.eos_id and len(ids) < 80):
             may = sorted(small.allowed_next_ids(ids, signature))

@@ -20,6 +20,7 @@ from slp_transformer._internal.atomic_write import NotSyncedError
 from slp_transformer._internal.json_files import write_json
 from slp_transformer._internal.tensor_files import open_tensors
 from slp_transformer.modern import ModernConfig, ModernLM
+from slp_transformer.tasks.saved_runs import open_run, read_current
 from slp_transformer.training import checkpoints
 from slp_transformer.training.callbacks import METRICS_FILE
 from slp_transformer.training.checkpoints import (
@@ -142,6 +143,18 @@ def test_the_average_is_of_the_last_that_were_trained_and_no_others(tmp_path, st
     for name, W in load_model(tmp_path, "average").named_parameters():
         mean = sum(model.get_parameter(name) for model in models) / len(models)
         torch.testing.assert_close(W, mean.float(), rtol=0, atol=1e-7)
+
+
+def test_an_average_is_of_what_was_opened_or_of_what_is_there_anew(tmp_path):
+    """And never of those that another process has not deleted yet."""
+    for step in (4, 6, 8):
+        training = asdict(TrainerState(step, TrainConfig(steps=9, keep_last=2), {}, [], []))
+        save_checkpoint(tmp_path, step, tiny(seed=step), training=training, keep_last=9)
+    opened = open_run(tmp_path, "average")
+    assert [folder.name[-1] for folder in opened.checkpoint.averaged] == ["6", "8"]
+    shutil.rmtree(opened.checkpoint.averaged[0])
+    read = read_current(opened, lambda run: run.checkpoint.averaged)
+    assert [folder.name[-1] for folder in read] == ["4", "8"]
 
 
 @pytest.mark.parametrize("step", [0, 2])

@@ -26,9 +26,9 @@
   }
   const token = given?.[1] ?? kept(TOKEN);
   const stem = /\/chapters\/([^/]+)\/(?:index\.html)?$/.exec(location.pathname)?.[1];
-  const links = document.querySelector(".slp-links");
+  const rest = document.querySelector(".slp-path .slp-rest"); // of the line below the title
   if (stem && !token)
-    links?.append(" ", "Cells can be run here by whoever opens the link that the terminal shows.");
+    rest?.before("Cells can be run here by whoever opens the link that the terminal shows.");
   if (!token || !stem) return;
 
   const make = (tag, attributes = {}, ...inside) => {
@@ -318,12 +318,15 @@
       document.dispatchEvent(new CustomEvent("slp:replaced", { detail: [this.output] }));
     }
 
-    /* After "Not yet": what the function does. */
-    followButton() {
+    /* After "Not yet": what the function does, where it is a part of the model. */
+    followButton(hasPart) {
       const said = this.output.querySelector(".slp-verdict > strong")?.textContent;
-      if (said !== "Not yet." || this.follows) return null;
+      if (said !== "Not yet." || this.follows || !hasPart) return null;
       const title = "Train chapter 5's model with it, beside the right one";
-      const onclick = () => this.run(true);
+      const onclick = () => {
+        this.runButton.focus(); // this one goes
+        return this.run(true);
+      };
       return make("button", { type: "button", title, onclick }, "See what it does");
     }
 
@@ -332,7 +335,7 @@
       if (hasRun && !this.isShown) this.show("");
       const seconds = end.seconds === undefined ? "" : ` in ${end.seconds.toFixed(1)} s`;
       const more = end.text ? ` ${end.text}` : "";
-      if (end.state === "ok") this.say(`Ran${seconds}.${more}`, this.followButton());
+      if (end.state === "ok") this.say(`Ran${seconds}.${more}`, this.followButton(end.has_part));
       else if (end.state === "error") this.say(`It raised an error.${more}`);
       else if (end.state === "failed above") {
         const link = make("a", { href: `#cell-${end.at + 1}` }, `Cell ${end.at + 1}`);
@@ -410,9 +413,8 @@
     make("a", { href: url, download: `${stem}_with_my_cells.ipynb` }).click();
     URL.revokeObjectURL(url);
   };
-  if (links && document.querySelector(".slp-cell"))
-    links.append(
-      " ",
+  if (document.querySelector(".slp-cell"))
+    rest?.before(
       make(
         "button",
         { type: "button", class: "slp-cell-download", onclick: download },

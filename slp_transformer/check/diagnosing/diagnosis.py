@@ -344,7 +344,7 @@ class Check:
         if relation:
             text = f"{text.rstrip('.')}: {relation}."
         if reason := getattr(cases[i], "reason", ""):
-            return Verdict(False, f"{text}{reason} All else is right.", lines, ("edge",))
+            return Verdict(False, f"{text}{reason} Away from edges it is right.", lines, ("edge",))
         return Verdict(False, text, lines)
 
     def _fitting_cases(self, submission: object, one_row: bool) -> list[Case]:

@@ -81,6 +81,7 @@ def _find_relations(measures: Sequence[dict[Place, int]]) -> Callable[[dict[Plac
             (lambda a, b: a < b, permutations(places, 2)),
             (lambda a, b: b > 0 and a % b == 0, parts),
             (lambda a: a % 2 == 0, [(place,) for place in places]),
+            (lambda a: a > 0, [(number,) for number in numbers]),
             (lambda a, b, c: a + b <= c, sums),
         )
         for of in groups

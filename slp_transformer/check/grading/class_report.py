@@ -68,17 +68,17 @@ class StudentProcess:
             module = "slp_transformer.check.grading.student_process"
             code = f"import runpy; runpy.run_module({module!r}, run_name='__main__')"
             ours, theirs = socket.socketpair()  # through which it can hand on a file
-            self._process = subprocess.Popen(
-                [*_python(code), str(folder), str(LIMIT_S), str(os.getpid())],
-                stdin=subprocess.PIPE if sys.platform == "win32" else theirs.fileno(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd=home,
-                env=variables,
-                start_new_session=True,
-            )
-            self._process.stdin = self._process.stdin or os.fdopen(ours.detach(), "wb")
-            theirs.close()
+            with ours, theirs:
+                self._process = subprocess.Popen(
+                    [*_python(code), str(folder), str(LIMIT_S), str(os.getpid())],
+                    stdin=subprocess.PIPE if sys.platform == "win32" else theirs.fileno(),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    cwd=home,
+                    env=variables,
+                    start_new_session=True,
+                )
+                self._process.stdin = self._process.stdin or os.fdopen(ours.detach(), "wb")
         self._lines: queue.Queue[bytes] = queue.Queue(4)
         self._has_ended = False
         self._ends_at = time.monotonic() + START_S + LIMIT_S

@@ -230,14 +230,18 @@ def _forbid_system_calls(libc: ctypes.CDLL, teller: int) -> Any:
     with contextlib.suppress(OSError):  # a container may tell somebody already
         with socket.socket(fileno=os.dup(teller)) as to_grader:
             listener = install(_system_call_rules(column, machine, tells=True), 8)
-            socket.send_fds(to_grader, [b"."], [listener])
-            os.close(listener)
+            try:
+                socket.send_fds(to_grader, [b"."], [listener])
+            finally:
+                os.close(listener)
         return install(_rules_after_telling(column))
     return install(_system_call_rules(column, machine))
 
 
 def refused_calls(connection: int) -> Iterator[str]:
     """Refuse, by EPERM, what a process may not call, and yield the calls, until it ends.
+
+    After `MAX_TOLD` of them nobody listens any more: they are refused as unknown ones.
 
     Args:
         connection: the other end of its `teller`.
@@ -252,16 +256,18 @@ def refused_calls(connection: int) -> Iterator[str]:
 
         waits = select.poll()
         waits.register(listener, select.POLLIN)
-        for _ in range(MAX_TOLD):
-            if waits.poll()[0][1] & select.POLLHUP:
-                break
-            with contextlib.suppress(OSError):  # it was ended meanwhile
-                asked = fcntl.ioctl(listener, RECEIVE_CALL, bytes(80))
-                number, *_, call = struct.unpack_from("QIIi", asked)
-                yield known.get(str(call), f"number {call}")
-                answer = struct.pack("QqiI", number, 0, -errno.EPERM, 0)
-                fcntl.ioctl(listener, ANSWER_CALL, answer)
-        os.close(listener)
+        try:
+            for _ in range(MAX_TOLD):
+                if waits.poll()[0][1] & select.POLLHUP:
+                    break
+                with contextlib.suppress(OSError):  # it was ended meanwhile
+                    asked = fcntl.ioctl(listener, RECEIVE_CALL, bytes(80))
+                    number, *_, call = struct.unpack_from("QIIi", asked)
+                    yield known.get(str(call), f"number {call}")
+                    answer = struct.pack("QqiI", number, 0, -errno.EPERM, 0)
+                    fcntl.ioctl(listener, ANSWER_CALL, answer)
+        finally:
+            os.close(listener)  # or a call would wait for an answer for ever
 
 
 def _call_checked(function: Callable[..., int], *arguments: object) -> int:

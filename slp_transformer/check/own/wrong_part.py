@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from slp_transformer._internal.bounds import WAITS
 from slp_transformer.check.diagnosing.calling import UnsupportedCall
 from slp_transformer.check.diagnosing.diagnosis import CHECKS
 from slp_transformer.check.diagnosing.timed_run import RaisedError, TimedOut, run_with_timeout
@@ -20,7 +21,7 @@ from slp_transformer.check.own.own_writing import NUM_SHOWN, count_known, write_
 from slp_transformer.multi_head import join_heads, split_heads
 
 TRAINING_STEPS, NUM_WRITTEN = 200, 12  # by then the right model has learned its sentences
-TIMEOUT_S = 120.0
+TIMEOUT_S = WAITS["a wrong part of a model"].seconds
 CHOICES: dict[str, Any] = {"temperature": 0.5, "top_k": 2, "top_p": 0.9}  # while it writes
 PLACES = {"softmax", "head", "one_hot_lookup", "next_token_loss", "draw"}
 PLACES |= {*own_model.NEEDED, *CHOICES}
@@ -125,23 +126,26 @@ def follow(name: str, function: Callable[..., Any]) -> str:
     finally:
         torch.set_num_threads(num_threads)
     lines = [
-        f"Chapter 5's model after {TRAINING_STEPS} steps on its eight sentences, from the same "
-        f"weights, with the right {name} and with yours:"
+        f"Chapter 5's model after {TRAINING_STEPS} steps, from the same weights,",
+        f"with the right {name} and with yours:",
     ]
-    return "\n".join([*lines, *_compare(right, yours), *_describe_end(end, yours.get("at", ""))])
+    return "\n".join(
+        [*lines, *_compare(name, right, yours), *_describe_end(end, yours.get("at", ""))]
+    )
 
 
-def _compare(right: dict[str, Any], yours: dict[str, Any]) -> list[str]:
-    """Return what both have, one beside or below the other."""
+def _compare(name: str, right: dict[str, Any], yours: dict[str, Any]) -> list[str]:
+    """Return what both have, one beside or below the other, of what the part has a say in."""
     lines, both = [], [*right.keys() & yours.keys()]
-    if "loss" in both:
-        right_loss, loss = right["loss"], yours["loss"]
+    learns = name not in ("draw", *CHOICES)  # which only write
+    right_loss, loss = right["loss"], yours.get("loss", 0.0)
+    if learns and "loss" in both:
         lines.append(f"  loss, nats a word     right {right_loss:.3f}   yours {loss:.3f}")
         if loss < (floor := own_model.compute_lowest_loss()) - 1e-3:
             lines.append(
                 f"    No honest model is below {floor:.3f}: it sees the word that it predicts."
             )
-    if "alpha" in both:
+    if learns and "alpha" in both:
         lines.append("  where its first head looks, darker for more:")
         pair = torch.cat([right["alpha"], yours["alpha"]])
         lines += own_model.draw_weights(pair, ["right", "yours"], own_model.SENTENCES[0][:-1])
@@ -160,7 +164,8 @@ def _describe_end(end: Any, at: str) -> list[str]:
         return []
     where = f", in {end.source_line}" if end.source_line else ""
     if isinstance(end, TimedOut):
-        return [f"  Yours has not ended after {TIMEOUT_S:.0f} seconds. It was {at}{where}."]
+        ended = WAITS["a wrong part of a model"].says.format(TIMEOUT_S)
+        return [f"  {ended} It was {at}{where}."]
     if end.kind == "ValueError" and not where:  # of our own
         return [f"  Yours goes no further. {end.message}."]
     return [f"  Yours stops {at}{where}: {end.kind}: {end.message}."]
