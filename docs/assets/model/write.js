@@ -386,11 +386,14 @@ const repeat = tried(async () => {
 
 // --- Models ------------------------------------------------------------------------------------
 
-/** Take a model: show what it is, and a beginning. */
-async function take(given, name) {
+/** Take a model: show what it is, and a beginning. Both come at once: what a reader writes as soon
+   as the model is named would be overwritten by a beginning that comes later. */
+async function take(given, name, first = null) {
   halt();
   about = await ask("load", given);
   [ids, seen, off] = [[], null, []];
+  first ??= isTab() ? "" : (await ask("decode", { ids: firstIds() })).text;
+  find("text").value = first;
   const { num_blocks, context_length } = about.config;
   find("about").textContent =
     `${name}: ${about.weights.toLocaleString("en")} weights, ${num_blocks} blocks of ` +
@@ -423,16 +426,15 @@ const choose = tried(async (name, text = null) => {
   await take(
     { address: new URL(`${name}/`, assets).href, name },
     radio.parentElement.textContent.trim(),
+    text ?? radio.dataset.first,
   );
   radio.checked = true;
-  find("text").value = text ?? radio.dataset.first;
   await begin();
 });
 
 const own = tried(async (given) => {
   await take({ files: await bestCheckpoint(await given) }, "Your run");
   for (const radio of stage.querySelectorAll("[name=w-model]")) radio.checked = false;
-  if (!isTab()) find("text").value = (await ask("decode", { ids: firstIds() })).text;
   await begin();
 });
 /** A few tokens that any model of text has, to begin with. */
