@@ -19,11 +19,11 @@ WITHOUT_EFFECT = frozenset(
     initializer_range is_llama_config keys_to_ignore_at_inference label2id length_penalty
     max_length max_new_tokens max_window_layers min_length model_type n_ctx num_beams num_labels
     num_return_sequences original_max_position_embeddings output_attentions output_hidden_states
-    prefix problem_type pruned_heads reorder_and_upcast_attn repetition_penalty resid_pdrop
-    return_dict sep_token_id sliding_window summary_activation summary_first_dropout
-    summary_proj_to_labels summary_type summary_use_proj task_specific_params temperature
-    tokenizer_class top_k top_p torch_dtype torchscript transformers_version typical_p
-    unsloth_fixed unsloth_version use_cache
+    prefix problem_type pruned_heads reorder_and_upcast_attn repetition_penalty return_dict
+    sep_token_id sliding_window summary_activation summary_first_dropout summary_proj_to_labels
+    summary_type summary_use_proj task_specific_params temperature tokenizer_class top_k top_p
+    torch_dtype torchscript transformers_version typical_p unsloth_fixed unsloth_version
+    use_cache
     """.split()
 )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from foreign import FAMILIES, foreign
+from foreign import MODELS, foreign
 from safetensors.torch import load_file, save_file
 from transformers import CONFIG_MAPPING
 
@@ -355,7 +355,7 @@ def test_a_base_or_an_adapter_that_is_a_pipe_is_not_waited_for(tmp_path):
 
 
 def test_a_setting_that_nobody_here_knows_is_named(tmp_path, recwarn):
-    """Whatever a later version of theirs reads; one that says nothing, or of training, is silent."""
+    """Whatever a later version of theirs reads; what says nothing, or is of training, is silent."""
     foreign("llama", tmp_path)
     path = tmp_path / "config.json"
     content = json.loads(path.read_text("utf-8"))
@@ -371,7 +371,7 @@ def test_a_setting_that_nobody_here_knows_is_named(tmp_path, recwarn):
 
 def test_no_setting_is_both_read_and_known_to_have_no_effect(tmp_path):
     """But for two that some families read and others write where windows are off."""
-    for name in FAMILIES:
+    for name in MODELS:
         foreign(name, tmp_path / name)
         content = json.loads((tmp_path / name / "config.json").read_text("utf-8"))
         settings = HFConfigReader(content, name)
