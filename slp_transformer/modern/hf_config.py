@@ -15,9 +15,9 @@ WITHOUT_EFFECT = frozenset(
     _attn_implementation_autoset _commit_hash _name_or_path architectures attention_dropout
     attention_probs_dropout_prob attn_implementation attn_pdrop auto_map chunk_size_feed_forward
     classifier_dropout custom_pipelines directionality do_sample dtype embd_pdrop
-    finetuning_task gradient_checkpointing hidden_dropout hidden_dropout_prob id2label
-    initializer_range is_llama_config keys_to_ignore_at_inference label2id length_penalty
-    max_length max_new_tokens max_window_layers min_length model_type n_ctx num_beams num_labels
+    finetuning_task gradient_checkpointing hidden_dropout id2label initializer_range
+    is_llama_config keys_to_ignore_at_inference label2id length_penalty max_length
+    max_new_tokens max_window_layers min_length model_type n_ctx num_beams num_labels
     num_return_sequences original_max_position_embeddings output_attentions output_hidden_states
     prefix problem_type pruned_heads reorder_and_upcast_attn repetition_penalty return_dict
     sep_token_id sliding_window summary_activation summary_first_dropout summary_proj_to_labels
