@@ -151,8 +151,8 @@ plotting.interactive_steps("Positions shifted by", states)
 #
 # Values are not rotated: they say *what* is passed on, not where it is found. And there is no last position, since
 # there is no table of rows. Whether a model reads well past the length that it was trained on is another matter;
-# Llama 3.1 slows the slowest pairs down for it (<autoref
-# identifier="slp_transformer.modern.config.RopeScaling">RopeScaling</autoref>).
+# Llama 3.1 slows the slowest pairs down for it
+# (<autoref identifier="slp_transformer.modern.config.RopeScaling">RopeScaling</autoref>).
 
 # %% [markdown]
 # ## Keys and values that heads share
