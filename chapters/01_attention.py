@@ -8,8 +8,8 @@
 #
 # You will be able to write each equation as a short loop, give the shape of every vector, and say why scores are
 # scaled. You need to know what a dot product is; if PyTorch is new to you, read [ten minutes of
-# PyTorch](../docs/pytorch.md) first. Letters and shapes are on the [notation](../docs/notation.md) page. About 60
-# minutes.
+# PyTorch](../docs/pytorch.md) first. Letters and shapes are on the [notation](../docs/notation.md) page.
+# About 55 minutes.
 
 # %% [markdown]
 # ## Looking back in a sentence
@@ -40,9 +40,8 @@ X = torch.tensor([features[word] for word in words]).float()
 N, d = X.shape
 
 # %% [markdown]
-# Before any formula, try it: on the site, change the rows in [Figure](#fig-rows-to-change) and watch how much
-# *it* reads of each word. Make *it* more of a person, or *guitarist* a thing. The next section computes the
-# shares.
+# Before any formula, try it: on the site, change the rows in [Figure](#fig-rows-to-change) and watch how much *it*
+# reads of each word. Make *it* more of a person, or *guitarist* a thing.
 
 # %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. “guitarist” has 3 for person, “tuned” 3 for action, “string” 3 for thing, “flat” 2 for quality; “it” has 1 for thing and 1 for glue; “the”, “because” and “was” have 1 for glue." caption="The rows of X: change a number and watch the weights" figure="rows-to-change"
 from slp_transformer import plotting
@@ -142,8 +141,7 @@ torch.testing.assert_close(alpha_it.sum(), torch.tensor(1.0))
 print(f"it reads {alpha_it[STRING]:.2f} string, {alpha_it[IT]:.2f} itself")
 
 # %% [markdown]
-# Here are the three equations together, for one token and for all, with the weights of *it* as a heat map (Fig. 8.3 ·
-# 7.3).
+# The three equations together, and the weights of *it* as a heat map (Fig. 8.3 · 7.3):
 
 
 # %% alt="Heat strip of the weights of “it” over the seven words up to itself. “string” has 0.53, “it” itself 0.20, each “the” and “because” 0.07, “guitarist” and “tuned” 0.03." caption="The weights of “it” in the simplest attention (Fig. 8.3 · 7.3)"
@@ -289,9 +287,9 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # $$
 #
 # How small does the slope get? The derivative of a weight with respect to its own score is $\alpha(1-\alpha)$. We
-# measure it for a thousand queries with eight keys each; all numbers are random, with variance 1. (A query [1 × d_k] is multiplied by eight keys [8 × d_k] by
-# [broadcasting](../docs/pytorch.md#broadcasting).) Let $d_k$ grow: at 256, the first query reads a single key
-# without the division.
+# measure it for a thousand queries with eight keys each; all numbers are random, with variance 1. (A query [1 × d_k]
+# is multiplied by eight keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).) Let $d_k$ grow: at 256,
+# the first query reads a single key without the division.
 
 # %% alt="Weights of one query for eight keys at d_k = 4, in two rows. Without the division by the root of d_k the weights differ more than with it." caption="Weights of one query with and without the division by √d_k"
 torch.manual_seed(1)
@@ -415,8 +413,8 @@ torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 # %% [markdown] tags=["more"] gist="The package and PyTorch compute the same; all weights of the head in one figure"
 # ### All tokens in the package
 #
-# The package computes the rows of all tokens at once, which is the subject of
-# [chapter 3](03_one_matrix.py). Its mask, explained there, replaces our `range(i + 1)`.
+# The package computes the rows of all tokens at once. Its mask, which [chapter 3](03_one_matrix.py) explains,
+# replaces our `range(i + 1)`.
 
 # %%
 from slp_transformer.attention import attention
@@ -433,9 +431,9 @@ from slp_transformer import AttentionHead, causal_mask
 plotting.show_source(AttentionHead.forward)
 
 # %% [markdown]
-# With our matrices it gives the same result as the loops, and so does PyTorch's own attention.
-# The simplest attention is the same function, too, with every row as its own query,
-# key and value. (Multiplying the queries by $\sqrt d$ undoes the division.)
+# With our matrices it gives the same as the loops, and so does PyTorch's own attention. The simplest attention is the
+# same function, with every row as its own query, key and value. (Multiplying the queries by $\sqrt d$ undoes the
+# division.)
 
 # %%
 head = AttentionHead(d, d_k, d_v)
@@ -622,11 +620,10 @@ plotting.interactive_weights(alphas, words, start=IT)
 
 # %% [markdown]
 # The package's version has no loops over tokens and heads:
-# <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> (inside `project`)
-# and <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into
-# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how. (`H_enc` is for
-# [chapter 10](10_encoder_decoder.py), where the context is another text; `cache` is for
-# [generation](06b_cache.py).)
+# <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> (inside `project`) and
+# <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into axes of one tensor,
+# as [chapter 3](03_one_matrix.py) explains. (`H_enc` is for [another text](10_encoder_decoder.py) as context, `cache`
+# for [generation](06b_cache.py).)
 
 # %%
 plotting.show_source(MultiHeadAttention.forward)

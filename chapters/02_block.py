@@ -55,9 +55,9 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
     print(f"pronoun {pronoun}, string {string}: found {found:.0f}")
 
 # %% [markdown] tags=["more"] gist="All rows at once, in the package and in PyTorch"
-# The package processes all rows at once, and the loop over units becomes a matrix product.
-# <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's
-# $d_{ff}=4d$ by default (512 and 2048 in the original Transformer).
+# The package processes all rows at once: the loop over units becomes a matrix product.
+# <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's $d_{ff}=4d$ by
+# default (512 and 2048 in the original Transformer).
 # <autoref identifier="slp_transformer._internal.weight_matrices.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
 
 # %%
@@ -278,9 +278,9 @@ plotting.show_source(LayerNorm.forward)
 # %% [markdown] tags=["more"] gist="Two mistakes that raise no error: d − 1 for d, and an ε in the wrong place"
 # ### Two traps
 #
-# **d, not d − 1.** [(8.23)](#eq-ln-std) divides by d. `Tensor.std()` divides by d − 1 by default,
-# which makes σ too large, so that every row is $\sqrt{(d-1)/d}$ times as large as it should be. In a large
-# model this factor is very close to 1, but results still differ from those of the model the weights came from.
+# **d, not d − 1.** [(8.23)](#eq-ln-std) divides by d. `Tensor.std()` divides by d − 1 by default, which makes σ too
+# large, so that every row is $\sqrt{(d-1)/d}$ times as large as it should be. In a large model this factor is close
+# to 1, but results still differ from those of the model whose weights they are.
 
 # %%
 from math import sqrt
@@ -318,8 +318,8 @@ assert (LayerNorm(8)(flat) == 0).all()
 # %% [markdown]
 # ## The residual stream
 #
-# Each token's row runs up through the model as its *residual stream* (Fig. 8.1 · 7.1). Each sublayer reads a normalized copy of
-# it (*pre-norm*) and *adds* its output to it. Nothing is ever overwritten.
+# Each token's row runs up through the model as its *residual stream* (Fig. 8.1 · 7.1). Each sublayer reads a
+# normalized copy of it (*pre-norm*) and *adds* its output to it. Nothing is ever overwritten.
 #
 # To see this, we make nine rows whose features have names. Each word has a 1 for its kind. The last feature,
 # *found*, is 0 everywhere: the block will fill it in.
@@ -635,7 +635,7 @@ plotting.lines(runs, x="step", y="nats per word") if runs else None
 # \end{aligned}
 # $$
 #
-# The names shift: here $\mathbf t^1$ is the attention's output, and $\mathbf h$ is normalized.
+# (Here $\mathbf t^1$ is the attention's output, and $\mathbf h$ is normalized.)
 
 
 # %%
@@ -674,8 +674,8 @@ for norm in ("pre", "post"):
 # %% [markdown]
 # ### One more norm at the top
 #
-# So the rows at the top of a pre-norm stack can have any norm. One more layer norm at the top normalizes them
-# before the language model head reads them. Post-norm needs none: its last step is a layer norm.
+# So the rows at the top of a pre-norm stack can have any norm, and one more layer norm normalizes them before the
+# language model head reads them. Post-norm needs none: its last step is a layer norm.
 #
 # <span class="eq" id="eq-final-ln">final-ln · prose after 8.31 · prose after 7.32</span>
 #

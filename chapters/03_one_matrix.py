@@ -224,7 +224,7 @@ torch.testing.assert_close(A, loop)
 torch.testing.assert_close(module(X, causal_mask(N))[0], loop)
 
 # %% [markdown] tags=["more"] gist="The whole head in three figures, with our numbers"
-# The figures show the whole head in matrix form (Fig. 8.11 · 7.11), with our numbers: first the scores,
+# The whole head in matrix form (Fig. 8.11 · 7.11), with our numbers: first the scores,
 
 # %% alt="Q, four rows by two columns, times K transposed, two by four, gives QKᵀ, four by four." caption="The scores of all tokens (Fig. 8.11 · 7.11, first part)"
 plotting.panels(
@@ -487,10 +487,10 @@ for name, (Z, each, shape, says) in {
 plotting.interactive_steps("Step", steps, start=2)
 
 # %% [markdown] tags=["more"] gist="Neither step moves a number: one piece of memory, read in three ways"
-# Neither step moved any number. A tensor is a sequence of numbers in memory, with *strides* that say how
-# far to go for the next index of each axis: in Q the next token is 6 numbers on and the next column 1, in `viewed` the
-# next head is 2 on. View and transpose change only shape and strides. So all three tensors share the same memory, and
-# writing to one changes them all.
+# Neither step moved any number. A tensor is a sequence of numbers in memory, with *strides* that say how far to go
+# for the next index of each axis: in Q the next token is 6 numbers on and the next column 1, in `viewed` the next
+# head is 2 on. View and transpose change only these. So all three share the same memory: write to one, and all
+# change.
 
 # %%
 for name, tensor in dict(Q=Q, viewed=viewed, split=split).items():
@@ -504,8 +504,8 @@ assert Q[3, 2] == -40
 split[1, 3, 0] = 40
 
 # %% [markdown]
-# *Not in order* means that reading `split` index by index jumps back and forth in memory (PyTorch calls this *not
-# contiguous*). Matrix products still work. The package splits and joins in one line each:
+# Reading `split` index by index jumps back and forth in memory (PyTorch calls this *not contiguous*). Matrix products
+# still work. The package splits and joins in one line each:
 
 # %%
 from slp_transformer.multi_head import join_heads, split_heads
@@ -552,12 +552,11 @@ except RuntimeError:
     print("view cannot: the parts of a row are far apart in memory")
 
 # %% [markdown] tags=["more"] gist="When reshape copies, and two more right ways to join"
-# `reshape` copies only when it must. Where the parts are already side by side in memory, as in `split`,
-# it returns a view. So never rely on its result being a copy, nor on its being a view.
+# `reshape` copies only when it must. Where the parts are side by side in memory, as in `split`, it returns a view. So
+# never rely on either.
 #
-# The second right way follows the equation literally: concatenate the heads. The third does not
-# join at all. Each head is multiplied only by its
-# own $d_v$ rows of $\mathbf W^O$, so the heads' contributions can simply be added:
+# The second right way concatenates the heads, as the equation says. The third does not join at all: each head is
+# multiplied by its own $d_v$ rows of $\mathbf W^O$, and the products are added:
 #
 # $$
 # (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\,\mathbf W^O
@@ -646,9 +645,8 @@ for name, m in maps.items():
     print(f"{name}: {more} too many, {less} missing")
 
 # %% [markdown]
-# With both mistakes, no token sees the future, so even a test of causality passes; but some tokens
-# that should be visible are missing. All of these mistakes are found by a comparison with the
-# loop over heads, with sizes that all differ.
+# With both mistakes, no token sees the future, so even a test of causality passes; but some tokens that should be
+# visible are missing. A comparison with the loop over heads, with sizes that all differ, finds all of these mistakes.
 
 # %% [markdown]
 # ## The block in two lines

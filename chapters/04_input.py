@@ -211,9 +211,9 @@ last = block(X, causal=True)[-1]
 torch.testing.assert_close(block(X_mixed, causal=True)[-1], last)
 
 # %% [markdown]
-# From the second block on it does change, because each row that the block reads already reflects what its token
-# could see. Causal language models without positions have in fact been trained (Haviv et al. 2022), but there
-# is a more direct way to say where a word is.
+# From the second block on it does change, because each row that the block reads already reflects what its token could
+# see. Causal language models without positions have in fact been trained (Haviv et al. 2022). But there is a more
+# direct way.
 
 # %%
 second = TransformerBlock(d, num_heads=3, key_dim=2, value_dim=5)
@@ -300,8 +300,8 @@ assert encoding(batch).shape == (2, N, d)
 # %% [markdown] tags=["more"] gist="What happens to a tenth token, and to an id outside the vocabulary"
 # ## Tokens without a row
 #
-# Learned positions end where the matrix ends: there is no row for a tenth token. And an
-# id outside the vocabulary has no row in $\mathbf E$. The package raises clear errors in both cases.
+# What happens to a tenth token? Learned positions end where the matrix ends. And an id outside the vocabulary has no
+# row in $\mathbf E$:
 
 
 # %%
@@ -398,9 +398,8 @@ for p in range(0, 48, 5):
 plotting.interactive_steps("p", states, start=4)
 
 # %% [markdown]
-# A head's score is the dot product of a query and a key, not of two positions, so attention need not follow
-# this pattern; but the matrices $\mathbf W^Q$ and $\mathbf W^K$ can make use
-# of it. Learned positions have no such pattern at the start.
+# A head's score is the dot product of a query and a key, not of two positions, so attention need not follow this
+# pattern; but $\mathbf W^Q$ and $\mathbf W^K$ can make use of it. Learned positions have none at the start.
 #
 # The formula goes on to any length. Whether a model can use positions that it never saw in training is another
 # question.

@@ -205,8 +205,8 @@ plotting.lines({"loss": losses}, x="step", y="nats per word", levels=levels)
 # %% [markdown]
 # ## What it predicts
 #
-# *The guitarist tightened the string because it was* … Which word would you bet on, and how much? Here is Fig. 8.15
-# (7.15) with real numbers: the logits, of which only the differences matter, and their softmax.
+# *The guitarist tightened the string because it was* … Which word would you bet on, and how much? Here is
+# Fig. 8.15 (7.15) with real numbers: the logits, of which only the differences matter, and their softmax.
 
 # %% alt="Bars of the sixteen logits u. Flat has by far the largest; sharp and low follow, and most other words are slightly negative." caption="The logits of the next word (Fig. 8.15 · 7.15, its lower half)"
 model.requires_grad_(False)

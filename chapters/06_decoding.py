@@ -227,11 +227,10 @@ for p in (0.4, 0.5, 0.9, 1.0):
 plotting.show_source(top_p)
 
 # %% [markdown]
-# The package sorts, adds up, and drops every word *before* which the sum has already reached p.
+# The package drops every word *before* which the sum has already reached p.
 #
-# Now the same k and p for our distribution, a surer one and a less sure one. How many words will each keep? Where the
-# model is sure, top-p keeps one word and top-k three, of which the third is rounded to 0.00; where it is unsure,
-# top-p keeps all four.
+# Now the same k and p for our distribution, a surer one and a less sure one. Where the model is sure, top-p keeps one
+# word and top-k three, of which the third is rounded to 0.00; where it is unsure, top-p keeps all four.
 
 # %% alt="Nine rows by four words. Logits as in the book: y .44 .33 .15 .08, top-k of 3 keeps .48 .36 .16, top-p of 0.8 keeps the same three. Sure: y .95 .05 0 0; top-k keeps three words, top-p one. Unsure: y .28 .27 .24 .22; top-k drops the last, top-p keeps all four." caption="Top-k and top-p on three distributions"
 rows, names = [], []

@@ -8,8 +8,8 @@
 #
 # How many times as many parameters would halve a model's loss: four, a hundred, a thousand? Write down a guess; the
 # second cell answers. You will be able to fit a scaling law and say how far to trust it; count the parameters and the
-# cache of the models people use; and fine-tune a model by LoRA. Read first: [Training](07_training.py). About 60
-# minutes.
+# cache of the models people use; and fine-tune a model by LoRA. Read first: [Training](07_training.py).
+# About 55 minutes.
 
 # %% [markdown]
 # ## Three laws
