@@ -8,8 +8,8 @@
 # Who fingers a piece better, a Transformer that has learned from hundreds of pieces, or a search whose costs somebody
 # wrote by hand? Place your bet; the chapter ends with the score. You will be able to find the cheapest fingering by
 # dynamic programming; train an encoder-decoder on the same task; and decode it under a mask that keeps each chord
-# playable. Read first: [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py). About
-# 45 minutes.
+# playable. Read first: [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py).
+# About 40 minutes.
 
 # %% [markdown]
 # ## From one note to many fingerings
