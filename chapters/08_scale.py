@@ -229,8 +229,8 @@ print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 #
 # ## A million characters
 #
-# Here are [29 recorded runs](../benchmarks/results/scaling/README.md) on Tiny Shakespeare: five widths, up to four
-# million characters read. Follow one curve until the next crosses it: from there on, the larger model pays.
+# Here are [29 models](../benchmarks/results/scaling/README.md) on Tiny Shakespeare: five widths, up to four million
+# characters read. Follow one curve until the next crosses it: from there on, the larger model pays.
 
 # %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters. Each begins further right than the one before, and above it there; the second and third cross the one before, the two largest do not yet." caption="Loss against compute, for 29 runs of five sizes"
 import csv
