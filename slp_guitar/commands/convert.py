@@ -6,7 +6,6 @@ from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions
 from slp_guitar.commands.tab import (
     add_time_or_refuse,
-    check_max_fret,
     check_output,
     choose_neck,
     print_cut_note_count,
@@ -31,8 +30,6 @@ def execute(options: ConvertOptions) -> None:
     """
     output = options.output
     check_output(output, options)
-    if options.max_fret is not None:
-        check_max_fret(options.max_fret)
     tabs: list[Tab] = []
     found = find_format(output)
     needs_strings = found is not None and found.needs_strings

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from slp_transformer._internal.config_checks import NUM_WRITTEN, SEED
+from slp_transformer._internal.config_checks import OPEN_SHARE as OPEN_SHARE
 from slp_transformer._internal.plugins import Command as Command
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer._internal.plugins import Options as Options
 from slp_transformer._internal.plugins import Plugin as Plugin
 from slp_transformer._internal.plugins import TaskEntry as TaskEntry
-from slp_transformer._internal.settings import check_settings, setting, settings
+from slp_transformer._internal.settings import check_settings, settings
+from slp_transformer._internal.settings import setting as setting
 from slp_transformer.data.dataset import Dataset as Dataset
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.data_settings import DataSettings as DataSettings
