@@ -125,12 +125,11 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
 
         (A published model may have parts that no setting of a run has.)
         """
-        if is_published(tokenizer) and config.init_from is not None:
+        if is_published(tokenizer) and self.initial is not None:
             from slp_transformer.modern.pretrained import read_config
 
-            initial = self.open_initial_run(config)
-            found = initial.checkpoint
-            return read_config(initial.folder) if found is None else found.spec.config
+            found = self.initial.checkpoint
+            return read_config(self.initial.folder) if found is None else found.spec.config
         return super().model_config(config, tokenizer)
 
     def load_tokenizer(self, content: Any) -> Any:

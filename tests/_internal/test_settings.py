@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from checkpoint_folders import checkpoint_folder
 from commands import PAIRS, SENTENCE, SIZES, TRAIN_PAIRS, fine, output, result, write_pairs
 from tiny_training import BEGIN, END, PAD, encoder_decoder, with_dropout
 
@@ -29,7 +30,6 @@ from slp_transformer.tasks.run_config import ModelSettings, RunConfig
 from slp_transformer.tasks.text import TextData, TextTask
 from slp_transformer.training import train
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.train_config import TrainConfig
 
 TRANSLATORS = ("source_vocab_size", "num_encoder_blocks")

@@ -10,6 +10,7 @@ from pathlib import Path
 import choice_tables
 import pytest
 import torch
+from checkpoint_folders import checkpoint_folder
 from tiny_training import STREAM, encoder_decoder, language_model, pairs, run, with_dropout
 
 from slp_transformer.data.batches import Batch
@@ -25,7 +26,7 @@ from slp_transformer.training.metrics import (
     StepNumber,
     count_correct,
 )
-from slp_transformer.training.run_folder import checkpoint_folder, load_trainer_state
+from slp_transformer.training.run_folder import load_trainer_state
 from slp_transformer.training.train_config import TrainConfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
