@@ -64,7 +64,8 @@ SOLVE = """(M, { guitar, asked, moments, durations, pins, octave }) => {
   const lasting = left.map((t) => fitted[t].notes.map(([, place]) => durations[t][place]));
   const ringing = M.ringingOf(left.map((t) => t + 1), lasting);
   const lattice = new M.Lattice(pitches, choices, ringing, asked), prices = lattice.prices();
-  const { path, hands, cost } = lattice.findPath(), grips = (path) => path.map((k, t) => choices[t][k]);
+  const { path, hands, cost } = lattice.findPath();
+  const grips = (path) => path.map((k, t) => choices[t][k]);
   const doubts = M.rankQuestions(prices, repeats).slice(0, 7).map((t) => {
     const others = lattice.alternatives(t, path, prices, 2)
       .map((grip) => lattice.findPath(lattice.placesLike(t, repeats), grip));
@@ -122,7 +123,7 @@ def compare_pieces(seeds):
                 for event in tab.iter_events()
             ]
             assert written == [
-                {note: [f"finger {finger}"] * (finger > 0) for note, finger in zip(*own, strict=True)}
+                {note: [f"finger {n}"] * (n > 0) for note, n in zip(*own, strict=True)}
                 for own in zip(path, found["fingers"], strict=True)
             ], seed
             doubts = find_doubtful_moments(piece, options, 7)
