@@ -151,7 +151,8 @@ def main() -> None:
                 "command": " ".join(["python", "benchmarks/reasons.py", *sys.argv[1:]]),
                 "commit": commit.stdout.decode().strip(),
                 "date": time.strftime("%Y-%m-%d"),
-                "machine": f"{platform.machine()}, {platform.system()}, PyTorch {torch.__version__}",
+                "machine": f"{platform.machine()}, {platform.system()}, PyTorch "
+                f"{torch.__version__}",
                 "cpu_seconds": round(time.process_time() - start),
                 "seeds": SEEDS,
                 "runs": runs,
