@@ -475,7 +475,7 @@ def measured() -> dict[str, str]:
     results = site.root / chapter_source.RESULTS
     sources = [*(site.root / "docs").glob("*.md"), *(site.root / "chapters").glob("*.py")]
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
-    named = set(re.findall(rf"`{chapter_source.RESULTS}/(\w+)`", text))
+    named = set(re.findall(rf"{chapter_source.RESULTS}/(\w+)(?:`|/README\.md\))", text))
     about = results / "README.md"
     known = about.read_text(encoding="utf-8") if about.is_file() else ""
     rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", known, flags=re.MULTILINE)
