@@ -38,6 +38,7 @@ COUNT: Range = (lambda n: is_integer(n) and n >= 0), "a whole number of 0 or mor
 SIZE: Range = (lambda n: is_integer(n) and n >= 1), "a whole number of 1 or more"
 POSITIVE: Range = (lambda x: 0 < x < math.inf), "a number above 0"
 SHARE: Range = (lambda x: 0 <= x < 1), "a share from 0 up to but not 1"
+OPEN_SHARE: Range = (lambda x: 0 < x < 1), "a share between 0 and 1"
 POSITIVE_SHARE: Range = (lambda x: 0 < x <= 1), "a share above 0 and at most 1"
 DROPOUT: Range = SHARE[0], "the share to drop, from 0 up to but not 1"
 EPS: Range = (lambda x: 0 <= x <= 1), "0 or more, and at most 1, as it is added to a square"

@@ -55,7 +55,7 @@ class Setting:
 
 
 def setting(
-    default: Any, range: Range | None = None, *, kw_only: bool = False, **about: Any
+    default: Any, range: Range | None = None, *, kw_only: Any = MISSING, **about: Any
 ) -> Any:
     """Return a field; `about` is as in `Setting`, and without a default it is `MISSING`."""
     metadata = {"setting": Setting(range, **about)}
@@ -89,7 +89,8 @@ def settings(made: MadeT) -> MadeT:
     known, hints, help = settings_of(made), get_type_hints(made, include_extras=True), help_of(made)
     for each in (each for each in fields(made) if each.init):
         name, about = f"{made.__name__}.{each.name}", known.get(each.name)
-        has_help = each.name in help or sys.flags.optimize > 1  # which leaves docstrings out
+        noted = any(hasattr(n, "help") for n in getattr(hints[each.name], "__metadata__", ()))
+        has_help = each.name in help or noted or sys.flags.optimize > 1  # without docstrings
         if about is None or not has_help:
             raise TypeError(f"{name} needs a setting(...), and a line in the docstring.")
         if about.range is None and {int, float} & {*union_members(hints[each.name])}:

@@ -271,7 +271,7 @@ def load_weights(model: nn.Module, folder: Path) -> None:
 
     Args:
         model: a model of the same class and configuration.
-        folder: what `checkpoint_folder` returned. A LoRA adapter needs a model with LoRA of the
+        folder: its folder. A LoRA adapter needs a model with LoRA of the
             same rank, whose other weights do not change.
 
     Raises:
@@ -456,7 +456,7 @@ def load_training_state(
     """Load the optimizer and random state of a checkpoint.
 
     Args:
-        folder: what `checkpoint_folder` returned.
+        folder: its folder.
         parameters: the model's, in the order of the optimizer's numbers.
         state_names: the names of what the optimizer keeps of each.
 

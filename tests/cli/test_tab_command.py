@@ -12,7 +12,6 @@ from guitar_pieces import event, timed
 from own_process import python
 
 from slp_guitar import read_tab_file
-from slp_guitar.commands import convert
 from slp_guitar.commands.song_options import TabOptions
 from slp_guitar.commands.tab import make_fingering_options
 from slp_guitar.formats import registry
@@ -277,7 +276,7 @@ def test_a_new_fingering_has_fingers_and_they_are_read_again(tmp_path, suffix):
         (["--max-fret", "0"], "--max-fret must be from 1 to 36, not 0"),
         (["--position", "20"], "--position must be from 1 to 15"),
         (["--alternatives", "0"], "--alternatives must be from 1 to 20"),
-        (["--review", "-1"], "--review must be from 0 to 1000"),
+        (["--review", "-1"], "--review must be from 0 to 1,000"),
         (["--pin", "1=2"], "--pin is BAR:MOMENT=STRING/FRET"),
         (["--pin", "9:1=2/5"], "Bar 9 has 0 moments, so there is no 9:1"),
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
@@ -361,7 +360,7 @@ def test_a_command_looks_for_cycles_seldom_and_then_as_before(song, tmp_path, mo
         during.append(gc.get_threshold())
         write_tab(*words, **flags)
 
-    monkeypatch.setattr(convert, "write_tab", write)
+    monkeypatch.setattr(registry, "write_tab", write)
     fine("convert", str(song), "-o", str(tmp_path / "song.musicxml"))
     refused(capsys, "convert", str(song), "-o", str(tmp_path / "song.pdf"))
     assert during[0][0] >= 100_000 and gc.get_threshold() == before

@@ -5,6 +5,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from checkpoint_folders import checkpoint_folder
 from sampled import mostly_slow
 from tiny_training import same
 
@@ -14,7 +15,6 @@ from slp_transformer.loss import next_token_loss
 from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.training import train
 from slp_transformer.training.optimizers import make_optimizer
-from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.train_config import TrainConfig
 
 STREAM = torch.randint(7, (83,), generator=torch.Generator().manual_seed(0))
