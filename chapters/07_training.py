@@ -7,9 +7,8 @@
 #
 # What helps most: a head that looks back, more heads, whole blocks, or more room? You will be able to compute
 # cross-entropy by hand; say why one pass gives a loss at every position; and compare five models, from a table of
-# bigrams to a Transformer. In the whole chapter you also compute perplexity, and do a training step yourself, the
-# optimizer included. Read first: [The language model](05_language_model.py). About 70 minutes; the comparison can
-# wait for another day.
+# bigrams to a Transformer. In the whole chapter you also compute perplexity, and do a training step yourself. Read
+# first: [The language model](05_language_model.py). About 70 minutes; the comparison can wait for another day.
 
 # %% [markdown]
 # ## One word
@@ -550,9 +549,9 @@ plotting.heatmap(chosen, lefts, [c.replace(" ", "␣") for c in rights], top=1)
 # %% [markdown]
 # ### One head
 #
-# To look further back, a model needs attention. In the second model each character is a row of d = 32, with its
-# position added; one head (A = 1) looks back; and [chapter 5](05_language_model.py)'s language model head turns
-# rows into logits. There is no residual stream, no norm and no feedforward layer.
+# To look further back, a model needs attention. Here each character is a row of d = 32, with its position added; one
+# head (A = 1) looks back; and [chapter 5](05_language_model.py)'s head turns rows into logits. There is no residual
+# stream, no norm and no feedforward layer.
 
 # %%
 from torch import nn

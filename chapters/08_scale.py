@@ -229,8 +229,8 @@ print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 #
 # ## A million characters
 #
-# Here are [29 recorded runs](../benchmarks/results/scaling/README.md) on Tiny Shakespeare: five widths, up to four
-# million characters read. Follow one curve until the next crosses it: from there on, the larger model pays.
+# Here are [29 models](../benchmarks/results/scaling/README.md) on Tiny Shakespeare: five widths, up to four million
+# characters read. Follow one curve until the next crosses it: from there on, the larger model pays.
 
 # %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters. Each begins further right than the one before, and above it there; the second and third cross the one before, the two largest do not yet." caption="Loss against compute, for 29 runs of five sizes"
 import csv
@@ -310,9 +310,9 @@ for name, model in PUBLISHED_MODELS.items():
     print(f"{name:15} {line}, {weights:7.1f} GB of weights")
 
 # %% [markdown]
-# It can: at 131,072 tokens, that of Qwen3-0.6B needs twelve times the memory of its weights. GPT-3, whose 96 heads
-# all have keys and values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7 times the
-# memory: its 128 heads share 8 keys and values.
+# It can: at 131,072 tokens, the cache of Qwen3-0.6B takes twelve times the memory of its weights. GPT-3, whose 96
+# heads all have keys and values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7
+# times the memory: its 128 heads share 8 keys and values.
 #
 # The formula gives the size of our own cache:
 
@@ -501,8 +501,8 @@ plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
 # With r = 1, LoRA reaches [a little less than half](../benchmarks/results/chapter_seeds/README.md) of what training
-# all weights gains; with r = 8, more than half; with the feedforward layers too, most. Each copy gets worse on the
-# first styles. But with LoRA the base is still there underneath.
+# all weights gains; with r = 8, more than half, and most where it is in the feedforward layers, too. Each copy gets
+# worse on the first styles. But with LoRA the base is still there underneath.
 #
 # Merging adds AB to W: the same outputs up to rounding, from an ordinary model, as fast as before. Or remove A and B,
 # and the base is back, bit for bit.

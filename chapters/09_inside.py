@@ -87,7 +87,7 @@ print(f"{before:.3f} nats; without block 1's attention {without:.3f},")
 print(f"without its second head {no_head:.3f}")
 
 # %% [markdown]
-# Hardly: this model makes little use of block 1's attention. Afterwards the model is as before, bit for bit.
+# Hardly at all: this model makes little use of block 1's attention. Afterwards the model is as before, bit for bit.
 
 # %% [markdown]
 # ## What heads look at

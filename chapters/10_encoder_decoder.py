@@ -269,12 +269,12 @@ plotting.show_source(MultiHeadAttention.project)
 # %% [markdown]
 # ## The decoder block
 #
-# The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with one more sublayer between its two,
-# which also reads a normalized copy of the stream and adds to it. The top row is
-# [(8.40, 7.41)](03_one_matrix.py#eq-T1) to [(8.42, 7.43)](03_one_matrix.py#eq-T3), the bottom row
-# [(8.43, 7.44)](03_one_matrix.py#eq-T4) to [(8.45, 7.46)](03_one_matrix.py#eq-T-H) with $\mathbf C^3$ for
-# $\mathbf T^3$. The row between is new, and has no number in the book; for each head it makes the **Q**, **K** and
-# **V** of [(13.11)](#eq-cross-QKV), and it ends with $\mathbf W^O$.
+# The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with a third sublayer between its two: it,
+# too, reads a normalized copy of the stream and adds to it. The top row is [(8.40, 7.41)](03_one_matrix.py#eq-T1) to
+# [(8.42, 7.43)](03_one_matrix.py#eq-T3), the bottom row [(8.43, 7.44)](03_one_matrix.py#eq-T4) to
+# [(8.45, 7.46)](03_one_matrix.py#eq-T-H) with $\mathbf C^3$ for $\mathbf T^3$. The row between is new, and has no
+# number in the book; for each head it makes the **Q**, **K** and **V** of [(13.11)](#eq-cross-QKV), and it ends with
+# $\mathbf W^O$.
 #
 # $$
 # \begin{aligned}

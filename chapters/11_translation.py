@@ -263,7 +263,7 @@ theirs = F.cross_entropy(
 torch.testing.assert_close(loss, theirs)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper drops a tenth of what each sublayer adds, and of the input; with pairs that are all different we need no dropout, and leave it out. Its model is 512 wide and six blocks high on either side; ours is 64 wide and two high. PyTorch's <code>nn.Transformer</code> puts a layer norm on top of either stack, which the paper does not have; without those two, and with the same weights, it gives the same logits and gradients as ours (a test asserts it).</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper drops a tenth of what each sublayer adds, and of the input; with pairs that are all different we need no dropout, and leave it out. Its model is 512 wide and six blocks high on either side; ours is 64 wide and two high. PyTorch's <code>nn.Transformer</code> puts a layer norm on top of either stack, which the paper does not have; without those two, and with the same weights, it gives the same logits and gradients as ours.</p></div>
 
 # %% [markdown]
 # ## Training

@@ -38,8 +38,8 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # %% [markdown]
 # ## The corpus
 #
-# The package generates practice pieces from music theory: scales in positions (places of the hand), arpeggios,
-# chords with picking patterns, twelve-bar blues, in several keys and tunings.
+# The package generates practice pieces: scales in positions (places of the hand), arpeggios, chords with picking
+# patterns, twelve-bar blues, in several keys and tunings.
 #
 # One hand can play every *event*, a note or a chord: no two notes share a string, and the fretted notes are at most
 # four frets apart.
@@ -200,10 +200,9 @@ print(f"{ill_formed} of {length:,} tokens break the grammar of tab")
 # %% [markdown]
 # ## A grammar rules out tokens
 #
-# The tokens follow a grammar: notes that sound together are written from the low strings to the high ones, and
-# the times within a bar (`POS<k>`) only increase. The model sometimes gets it wrong. We can rule that out. Take
-# a guitar with two strings, LOW and HIGH, and bars with two positions. This function returns the tokens that
-# may come next:
+# The tokens follow a grammar: notes that sound together are written from the low strings to the high ones, and the
+# times within a bar (`POS<k>`) only increase. The model sometimes gets it wrong, which we can rule out. Take a guitar
+# with two strings, LOW and HIGH, and bars with two positions. This function returns the tokens that may come next:
 
 # %%
 names = ["BAR", "POS<1>", "POS<2>", "LOW", "HIGH", "END"]
@@ -320,7 +319,7 @@ for i in range(begin, begin + 5):
 plotting.interactive_steps("Notes of the chord", states, start=2)
 
 # %% [markdown] tags=["path"]
-# The model writes forty pieces with this mask. We print the first one that ends with `<eos>`.
+# The model writes forty pieces with this mask. Here is the first that ends with `<eos>`:
 
 # %%
 pieces, ended = write(seed=0, allowed=tokenizer.allowed_next_ids)

@@ -8,15 +8,14 @@
 # Who fingers a piece better, a Transformer that has learned from hundreds of pieces, or a search whose costs somebody
 # wrote by hand? Place your bet; the chapter ends with the score. You will be able to find the cheapest fingering by
 # dynamic programming; train an encoder-decoder on the same task; and decode it under a mask that keeps each chord
-# playable. Read first: [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py). About
-# 45 minutes.
+# playable. Read first: [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py).
+# About 40 minutes.
 
 # %% [markdown]
 # ## From one note to many fingerings
 #
-# A MIDI file says what sounds; a guitarist also has to know where to play it. Middle C alone has five places on the
-# neck. In how many ways can these eight notes be fingered? Any place of one note goes with any place of the next, so
-# the numbers multiply.
+# A MIDI file says what sounds, but not where to play it. Middle C alone has five places on the neck. In how many ways
+# can these eight notes be fingered? Any place of one note goes with any place of the next, so the numbers multiply.
 
 # %%
 from math import prod
@@ -212,7 +211,7 @@ for r in records:
 #
 # Here is the cross-attention of each head on the first notes of a held-out scale. A row is a place that is being
 # written, a column a note of the source. Right of the diagonal are notes still to come, which only the encoder has
-# read. In a translation the diagonal was dark. Will it be here? Go from head to head.
+# read. In chapter 10 a diagonal was dark. Will it be here? Go from head to head.
 
 
 # %% alt="Four maps of 10 places by 10 notes, one at a time: the cross-attention of the first head. No dark diagonal; the same few columns are darker in many rows, on both sides of the diagonal." caption="Cross-attention on a scale, head by head"
@@ -236,8 +235,8 @@ torch.testing.assert_close(alpha.sum(-1), torch.ones(4, count))
 plotting.interactive_steps("Head", states)
 
 # %% [markdown]
-# There is no diagonal: the decoder reads the note that it places, so no head need look it up. They look around it,
-# also ahead. Hide the notes to come, and the validation loss rises by [0.045 to 0.084 nats per
+# There is no diagonal: the decoder reads the note that it places, so no head need look it up. Each looks around it,
+# ahead as well. Hide the notes to come, and the validation loss rises by [0.045 to 0.084 nats per
 # note](../benchmarks/results/pitch_to_tab/README.md), most at the first of a window: where nothing is written yet,
 # the notes to come tell where the hand will be.
 

@@ -515,8 +515,8 @@ plotting.show_source(make_muon, only=["muon", "return"])
 #
 # Differences up to 0.04 are no larger than those between seeds. In today's recipe you would miss the norm of queries
 # and keys most, then rotary positions and Muon; in the book's block only rotary positions clearly help. So parts
-# depend on each other (and on the learning rate: with the best of three, in one seed, Muon helps the book's block,
-# too).
+# depend on each other, and on the learning rate: with [a better one](../benchmarks/results/parts/README.md), Muon
+# helps the book's block, too.
 #
 # And all together? Here are [CPU seconds](../benchmarks/results/time_to_loss/README.md) until the validation loss has
 # fallen to the value above each column, beside recipes that others use:
