@@ -92,8 +92,8 @@ def execute(options: ScoreOptions) -> None:
             raise ValueError(f"{place}{error}") from None
     rows = []
     scores = score_continuations(run.model, pairs)
-    for (_, one), (_, rest), found in zip(asked, pairs, scores, strict=True):
-        about = {"log_probability": found.log_probability, "tokens": len(rest)}
+    for (_, one), (_, scored), found in zip(asked, pairs, scores, strict=True):
+        about = {"log_probability": found.log_probability, "tokens": len(scored)}
         rows.append({**one, **about, "greedy": found.is_greedy})
     lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
     if options.json:
