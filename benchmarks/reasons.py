@@ -143,23 +143,17 @@ def main() -> None:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True)
     start = time.process_time()
     runs = run_depth() if asked.what == "depth" else run_dropout()
-    drawn = {"medians": medians(runs)} if asked.what == "depth" else {}
-    write_file(
-        asked.save,
-        format_record(
-            {
-                "command": " ".join(["python", "benchmarks/reasons.py", *sys.argv[1:]]),
-                "commit": commit.stdout.decode().strip(),
-                "date": time.strftime("%Y-%m-%d"),
-                "machine": f"{platform.machine()}, {platform.system()}, PyTorch "
-                f"{torch.__version__}",
-                "cpu_seconds": round(time.process_time() - start),
-                "seeds": SEEDS,
-                "runs": runs,
-            }
-            | drawn
-        ),
-    )
+    record = {
+        "command": " ".join(["python", "benchmarks/reasons.py", *sys.argv[1:]]),
+        "commit": commit.stdout.decode().strip(),
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {platform.system()}, PyTorch {torch.__version__}",
+        "cpu_seconds": round(time.process_time() - start),
+        "seeds": SEEDS,
+        "runs": runs,
+    }
+    record |= {"medians": medians(runs)} if asked.what == "depth" else {}
+    write_file(asked.save, format_record(record))
 
 
 if __name__ == "__main__":

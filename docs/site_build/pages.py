@@ -595,8 +595,8 @@ def draft_choice(book: Equations) -> str:
     return (
         '<form class="slp-filter"><label>Numbers of equations: '
         f'<select id="slp-draft">{options}</select></label>'
-        '<span>or open <a href="book/">your own PDF of the chapter</a>, with the cell of each'
-        " equation beside it</span></form>"
+        '<span>or open <a href="book/">your own PDF of the chapter</a>: each equation has its'
+        " code beside it</span></form>"
     )
 
 

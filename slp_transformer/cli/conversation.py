@@ -36,12 +36,11 @@ def converse(
         prompt, forgotten = session.begin_chats([chat])[0], 0
         while len(chat) > 1 and len(prompt) + min(max_new_tokens, window // 2) > window:
             del chat[:2]
-            prompt, forgotten = session.begin_chats([chat])[0], forgotten + 1
+            prompt, forgotten = session.begin_chats([chat])[0], forgotten + 2
         if forgotten:
             print_status(
-                f"The conversation no longer fits the model's window of {window} tokens: its first "
-                f"{'message' if forgotten == 1 else f'{forgotten} messages'} and what was answered "
-                "are forgotten."
+                f"The conversation no longer fits the model's window of {window} tokens: messages "
+                f"and answers at its beginning ({forgotten}) are forgotten."
             )
         if len(prompt) >= window:
             print_status(

@@ -13,9 +13,7 @@ from slp_transformer.data.text_files import is_json_lines, iter_json_lines
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.data_settings import NoFlags, UseAppendAction
 from slp_transformer.tasks.saved_runs import load_run
-from slp_transformer.tasks.text import TextSession, TextTask
-
-PAIR = ("prompt", "continuation")
+from slp_transformer.tasks.text import TextTask
 
 
 @settings
@@ -58,12 +56,12 @@ class ScoreOptions(RunOptions):
         super().check()
         if (self.input is None) != bool(self.continuation):
             raise ValueError("Name what to score: by --continuation, or by --input FILE.jsonl.")
-        if self.input is not None:
-            if not is_json_lines(self.input):
-                raise ValueError(f"--input reads lines of JSON, and {self.input} is no .jsonl.")
-            if self.prompt or self.json:
-                flag = "--prompt" if self.prompt else "--json"
-                raise ValueError(f"{flag} has no effect here: lines of JSON are answered in kind.")
+        if self.input is not None and not is_json_lines(self.input):
+            raise ValueError(f"--input reads lines of JSON, and {self.input} is no .jsonl.")
+        if self.input is not None and (self.prompt or self.json):
+            raise ValueError(
+                "--input, answered by lines of JSON, takes neither --prompt nor --json."
+            )
         if not isinstance(self.opened.task, TextTask):
             raise ValueError(f"{self.run} is no model of text, which alone can be scored.")
         check_trained(self.opened)
@@ -86,23 +84,25 @@ def execute(options: ScoreOptions) -> None:
     for place, one in asked:  # all, before the first is scored
         try:
             prompt, rest = harness.split_pair(one["prompt"], one["continuation"])
-            prompt = begin_as_generated(session, one["prompt"].rstrip(), prompt)
+            if kept := one["prompt"].rstrip():  # as `generate`, after the token that begins a text
+                begin = session.encode(kept)[:1]
+                prompt = prompt if prompt[:1] == begin else begin + prompt
             pairs.append(parse_pair(run.model, prompt, rest))
         except ValueError as error:
             raise ValueError(f"{place}{error}") from None
-    rows = [
-        one | {"log_probability": s.log_probability, "tokens": len(rest), "greedy": s.is_greedy}
-        for (_, one), (_, rest), s in zip(
-            asked, pairs, score_continuations(run.model, pairs), strict=True
-        )
-    ]
+    rows = []
+    scores = score_continuations(run.model, pairs)
+    for (_, one), (_, scored), found in zip(asked, pairs, scores, strict=True):
+        about = {"log_probability": found.log_probability, "tokens": len(scored)}
+        rows.append({**one, **about, "greedy": found.is_greedy})
+    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
+    if options.json:
+        lines = [to_json(rows)]
+    elif options.input is None:
+        lines = ["log P\ttokens\tgreedy\tcontinuation", *map(format_row, rows)]
     with open_lines(options.output) as write:
-        if options.json:
-            write(to_json(rows))
-        elif options.input is None:
-            write("log P\ttokens\tgreedy\tcontinuation")
-        for row in () if options.json else rows:
-            write(format_row(row) if options.input is None else to_line(row))
+        for line in lines:
+            write(line)
 
 
 def iter_pairs(options: ScoreOptions) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -118,23 +118,12 @@ def iter_pairs(options: ScoreOptions) -> Iterator[tuple[str, dict[str, Any]]]:
     number = 0
     for number, record in iter_json_lines(options.input):
         place = f"{options.input}, line {number}: "
-        for name in PAIR:
+        for name in ("prompt", "continuation"):
             if not isinstance(record.get(name), str):
                 raise ValueError(f'{place}there is no string "{name}".')
         yield place, record
     if not number:
         raise ValueError(f"{options.input} has no lines.")
-
-
-def begin_as_generated(session: TextSession, prompt: str, ids: list[int]) -> list[int]:
-    """Return a prompt's ids after what `generate` has before them: the token that begins a text."""
-    begin = session.encode(prompt)[:1] if prompt else ids[:1]
-    return ids if ids[:1] == begin else [*begin, *ids]
-
-
-def to_line(row: dict[str, Any]) -> str:
-    """Return a row as a line of JSON."""
-    return json.dumps(row, ensure_ascii=False, allow_nan=False)
 
 
 def format_row(row: dict[str, Any]) -> str:

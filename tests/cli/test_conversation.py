@@ -100,7 +100,7 @@ def test_what_no_longer_fits_the_window_is_forgotten_and_told(published, told, c
     lines = ["Z" * 30, "Q" * 30, "X" * 30, "W" * 120, "short"]
     answers, beside = talk(capsys, monkeypatch, *lines)
     assert answers == ["answer 1", "answer 2", "answer 3", "answer 4"]
-    assert beside.count("its first message and what was answered are forgotten") >= 1
+    assert "messages and answers at its beginning (2) are forgotten." in beside
     assert "This message has 1" in beside and "do not fit the model's window of 97" in beside
     assert all(length + 5 <= 97 and room == 5 for length, room, _, _ in told.asked)
     roles = [[one["role"] for one in chat] for chat in told.chats]

@@ -129,8 +129,8 @@ def test_what_does_not_go_together_is_refused(text_run, capsys):
         ([], "Name what to score: by --continuation, or by --input FILE.jsonl."),
         (["--input", "p.jsonl", *BOTH], "Name what to score"),
         (["--input", "fox.txt"], "--input reads lines of JSON, and fox.txt is no .jsonl."),
-        (["--input", "p.jsonl", "--prompt", "T"], "--prompt has no effect here"),
-        (["--input", "p.jsonl", "--json"], "--json has no effect here"),
+        (["--input", "p.jsonl", "--prompt", "T"], "takes neither --prompt nor --json"),
+        (["--input", "p.jsonl", "--json"], "takes neither --prompt nor --json"),
         (["--input", "none.jsonl"], "none.jsonl cannot be read"),
         (["--continuation", ""], "is empty: there is no token to score"),
     ):
