@@ -129,8 +129,19 @@ def show_or_write(tab: Tab, path: Path | None, options: TabOptions) -> None:
     if path is None:
         print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
     else:
-        timed = add_time_or_refuse(tab, path, options)
-        registry.write_tab(timed, path, one_channel=options.one_channel)
+        write_tracks([tab], path, options)
+
+
+def write_tracks(tabs: Sequence[Tab], path: Path, options: TabOptions | ConvertOptions) -> None:
+    """Write tracks to a file, read it as well and print what is not in it.
+
+    Raises:
+        ValueError: if it needs time that they do not have, or cannot be written.
+    """
+    timed = [add_time_or_refuse(tab, path, options) for tab in tabs]
+    registry.write_tab(timed[0], path, *timed[1:], one_channel=options.one_channel)
+    if lost := registry.find_losses(timed, path):
+        print_status(f"{path.name} does not hold {', '.join(lost)}.")
 
 
 def format_capo(own: CapoSuggestion, least: float, tuning: Tuning) -> str:

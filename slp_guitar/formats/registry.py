@@ -249,8 +249,7 @@ def check_writable_suffix(path: str | Path, one_channel: bool = False) -> None:
     if Path(path).suffix.lower() == ".pdf":
         raise ValueError(
             f"{Path(path).name} is not written here: write a .musicxml, and print that by a "
-            "program for scores, as by mscore song.musicxml -o song.pdf with MuseScore; or drop "
-            "the piece on the site's page 'Finger a piece', and press Print."
+            "program for scores, as by mscore song.musicxml -o song.pdf with MuseScore."
         )
     if found is None or found.writer is None:
         raise ValueError(

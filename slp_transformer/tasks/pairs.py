@@ -54,7 +54,7 @@ class PairData(DataSettings):
     overlong: Literal["drop", "truncate"] = setting("drop", example="truncate")
     shared_vocabulary: bool = setting(True, example=False)
     tokenizer: TokenType = setting("bpe", example="words")
-    vocab_size: int | None = setting(None, SIZE, example=280)
+    vocab_size: int | None = setting(None, SIZE, example=320)
 
 
 @settings

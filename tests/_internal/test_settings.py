@@ -21,6 +21,7 @@ from slp_transformer._internal.settings import (
     settings_of,
 )
 from slp_transformer.cli.generate import GenerateOptions
+from slp_transformer.cli.score import ScoreOptions
 from slp_transformer.cli.translate import RunOptions, TranslateOptions
 from slp_transformer.interpret import logit_lens, residual_stream
 from slp_transformer.modern import Bert, BertConfig, ModernConfig, ModernLM, RopeScaling
@@ -128,6 +129,11 @@ def translated(name: str, runs, capsys, **changes):
     return output(capsys, "translate", str(runs / "pairs"), sentence, *flags(changes))
 
 
+def scored(name: str, runs, capsys, **changes):
+    given = {"continuation": ("fox",)} | changes
+    return output(capsys, "score", str(runs / "text"), *flags(given))
+
+
 def evaluated(name: str, runs, capsys, **changes):
     if name != "max_new_tokens" and "samples" in changes:
         changes |= {"max_new_tokens": 20}
@@ -179,15 +185,17 @@ COMPUTED = {
     RunOptions: written,
     GenerateOptions: written,
     TranslateOptions: translated,
+    ScoreOptions: scored,
     EvaluateOptions: evaluated,
     EvaluatePairs: compared,
 }
+OF_RUNS = settings_of(RunOptions)
 CASES = [
     pytest.param(made, name, about, id=f"{made.__name__}.{name}")
     for made in COMPUTED
     for name, about in settings_of(made).items()
     if about.example is not MISSING
-    and not (made in (GenerateOptions, TranslateOptions) and name in settings_of(RunOptions))
+    and not (made in (GenerateOptions, TranslateOptions, ScoreOptions) and name in OF_RUNS)
     and not (made is BertConfig and name in settings_of(ModernConfig))
 ]
 

@@ -192,6 +192,10 @@ def test_adapters_go_to_peft_and_come_from_there(at, capsys):
         torch.testing.assert_close(load_model("tuned")(ids), expected, rtol=0, atol=1e-4)
     with_adapter = output(capsys, "generate", "model", "--adapter", "adapter", *GREEDY)
     assert with_adapter == output(capsys, "generate", "tuned", *GREEDY)
+    scored = ["--prompt", "The quick", "--continuation", " brown"]
+    with_adapter = output(capsys, "score", "model", "--adapter", "adapter", *scored)
+    assert with_adapter == output(capsys, "score", "tuned", *scored)
+    assert with_adapter != output(capsys, "score", "model", *scored)
     loss = {
         adapter: result(capsys, "evaluate", "model", "fox.txt", *adapter)["loss"]
         for adapter in ((), ("--adapter", "adapter"))

@@ -12,7 +12,6 @@ from guitar_pieces import event, timed
 from own_process import python
 
 from slp_guitar import read_tab_file
-from slp_guitar.commands import convert
 from slp_guitar.commands.song_options import TabOptions
 from slp_guitar.commands.tab import make_fingering_options
 from slp_guitar.formats import registry
@@ -361,7 +360,7 @@ def test_a_command_looks_for_cycles_seldom_and_then_as_before(song, tmp_path, mo
         during.append(gc.get_threshold())
         write_tab(*words, **flags)
 
-    monkeypatch.setattr(convert, "write_tab", write)
+    monkeypatch.setattr(registry, "write_tab", write)
     fine("convert", str(song), "-o", str(tmp_path / "song.musicxml"))
     refused(capsys, "convert", str(song), "-o", str(tmp_path / "song.pdf"))
     assert during[0][0] >= 100_000 and gc.get_threshold() == before
