@@ -341,7 +341,7 @@ def names_on(entry: ApiPage) -> list[str]:
     names = list(entry.modules)
     if found := kept(entry.path):
         names += reference.ids_in(found["content"])
-    elif site.deferring:
+    elif site.serving:
         paths = [site.modules[name] for name in entry.modules]
         names += [shown_as(name) for path in paths for name in links.public_names(path, site.root)]
     return names
