@@ -34,7 +34,9 @@ CHAPTER = """\
 #
 # ## A part
 #
-# Some prose of <autoref identifier="slp_transformer.low.g">g</autoref>, with <span class="eq" id="eq-e{0}">e{0}</span>
+# Some prose of <autoref identifier="slp_transformer.low.g">g</autoref>, with
+# <autoref identifier="slp_guitar.read">read</autoref> and
+# <span class="eq" id="eq-e{0}">e{0}</span>
 #
 # $$x_{0} \\tag{{e{0}}}$$
 
@@ -68,10 +70,13 @@ def root(tmp_path, monkeypatch):
     (root / "slp_transformer" / "high.py").write_text('"""What no chapter imports."""\n')
     (root / "slp_transformer" / "equations.toml").write_text(EQUATIONS, encoding="utf-8")
     (root / "slp_guitar").mkdir()
-    (root / "slp_guitar" / "__init__.py").touch()
+    (root / "slp_guitar" / "__init__.py").write_text(
+        'from slp_guitar.tab import read\n\n__all__ = ["read"]\n'
+    )
     (root / "slp_guitar" / "model" / "step-1").mkdir(parents=True)
     (root / "slp_guitar" / "model" / "LICENSE.txt").touch()
-    (root / "slp_guitar" / "tab.py").write_text('"""What guitarists read."""\n')
+    text = '"""What guitarists read."""\n\n\ndef read():\n    """Read `slp_guitar.read`."""\n'
+    (root / "slp_guitar" / "tab.py").write_text(text, encoding="utf-8")
     (root / "chapters").mkdir()
     for number in (1, 2):
         path = root / "chapters" / f"0{number}_one.py"
@@ -386,7 +391,8 @@ def test_a_start_answers_with_two_pages_and_builds_the_rest_when_it_is_asked(
     assert live.wake.wait(10)
     while live_build.last.later:
         live.step(set())
-    assert "Could not find" not in caplog.text  # a page that is not rendered yet has its names
+    # A page that is not rendered yet has its names, and no other page has them.
+    assert "Could not find" not in caplog.text and "Multiple" not in caplog.text
     for one in waiting:
         one.join(10)
         assert not one.is_alive()
