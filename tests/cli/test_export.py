@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from checkpoint_folders import checkpoint_folder
 from commands import SMALL, fine, output, refused, result
 from foreign import MODELS, foreign
 from peft import AutoPeftModelForCausalLM, LoraConfig, get_peft_model
@@ -19,7 +20,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from slp_transformer.cli import main
 from slp_transformer.tasks.saved_runs import load_run, open_run
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.run_folder import checkpoint_folder, load_lora_base
+from slp_transformer.training.run_folder import load_lora_base
 
 FULL = "No space left on device"
 GREEDY = ["--prompt", "The quick", "--max-new-tokens", "9", "--temperature", "0"]
