@@ -5,7 +5,6 @@ from dataclasses import replace
 from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions
 from slp_guitar.commands.tab import (
-    check_max_fret,
     check_output,
     choose_neck,
     print_cut_note_count,
@@ -31,8 +30,6 @@ def execute(options: ConvertOptions) -> None:
     """
     output = options.output
     check_output(output, options)
-    if options.max_fret is not None:
-        check_max_fret(options.max_fret)
     tabs: list[Tab] = []
     found = find_format(output)
     needs_strings = found is not None and found.max_strings > 0

@@ -276,7 +276,7 @@ def test_a_new_fingering_has_fingers_and_they_are_read_again(tmp_path, suffix):
         (["--max-fret", "0"], "--max-fret must be from 1 to 36, not 0"),
         (["--position", "20"], "--position must be from 1 to 15"),
         (["--alternatives", "0"], "--alternatives must be from 1 to 20"),
-        (["--review", "-1"], "--review must be from 0 to 1000"),
+        (["--review", "-1"], "--review must be from 0 to 1,000"),
         (["--pin", "1=2"], "--pin is BAR:MOMENT=STRING/FRET"),
         (["--pin", "9:1=2/5"], "Bar 9 has 0 moments, so there is no 9:1"),
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),

@@ -440,10 +440,13 @@ def check(
     source: str,
     cases: Callable[..., Sequence[Inputs | Case]],
     *mistakes: str | Formula,
-    **options: Any,
+    accepted: Sequence[str] = (),
+    sizes_from_module: SizesFromModule | None = None,
+    may_be_empty: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Check]:
     """Make a check of a function with mistakes; for what they mean, see `Check`."""
-    return lambda solve: Check(solve, source, cases, mistakes, **options)
+    more = accepted, sizes_from_module, may_be_empty
+    return lambda solve: Check(solve, source, cases, mistakes, *more)
 
 
 def option_for_mistake(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
