@@ -245,10 +245,20 @@ OF_TODAY = [
 ]
 
 
-@pytest.mark.parametrize(("name", "about"), OF_TODAY)
-def test_every_way_through_a_model_reads_a_setting(name, about):
+OF_THE_BOOK = [
+    pytest.param(name, about, id=f"book's {name}")
+    for name, about in settings_of(TransformerConfig).items()
+    if name not in TRANSLATORS
+]
+
+
+@pytest.mark.parametrize(("name", "about"), [*OF_TODAY, *OF_THE_BOOK])
+def test_every_way_through_a_model_reads_a_setting(name, about, request):
     """With `position_ids`, with a cache token by token, and through the logit lens."""
-    model = ModernLM(ModernConfig(**{"vocab_size": 11} | about.given | {name: about.example}))
+    changes = {"vocab_size": 11} | about.given | {name: about.example}
+    of_the_book = "book's" in request.node.name
+    kind, made = (TransformerLM, TransformerConfig) if of_the_book else (ModernLM, ModernConfig)
+    model = kind(made(**changes))
     with torch.no_grad():
         U = model.eval()(IDS)
         torch.testing.assert_close(model(IDS, position_ids=torch.arange(17)), U)
