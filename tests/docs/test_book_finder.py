@@ -197,7 +197,8 @@ def test_numbers_may_stand_at_the_left(find):
 
 def test_numbers_and_formulas_may_both_stand_at_the_left_a_word_s_blank_apart(find):
     page, wide = Page().prose(), 6 * LETTER
-    for rest, at in (("T(X) = (q1 + q2 + ... + qM) W for all (i, j)", 14), ("and (8.17), too.", 16)):
+    rests = ("T(X) = (q1 + q2 + ... + qM) W for all (i, j)", 14), ("and (8.17), too.", 16)
+    for rest, at in rests:
         page.at(LEFT, f"(8.{at})").at(LEFT + wide + 0.43 * SIZE, rest, font=1).down().prose()
     assert numbers(find(page.layer)) == ["8.14"]
 
