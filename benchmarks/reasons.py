@@ -11,6 +11,7 @@ short text, which it reads many times over, and on a long one, with and without 
 
 import argparse
 import ast
+import json
 import platform
 import statistics
 import subprocess
@@ -23,7 +24,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer._internal.json_files import write_json
+from slp_transformer._internal.atomic_write import write_file
 from slp_transformer.block import ResidualBlock
 from slp_transformer.data import load_moby_dick, train_tokenizer
 from slp_transformer.training import train
@@ -120,6 +121,18 @@ def run_dropout() -> dict[str, Any]:
     return runs
 
 
+def format_record(record: dict[str, Any]) -> str:
+    """Return JSON with a line for each value, and for each entry of a table."""
+    lines = []
+    for name, value in record.items():
+        text = json.dumps(value)
+        if isinstance(value, dict):
+            rows = (f"  {json.dumps(key)}: {json.dumps(entry)}" for key, entry in value.items())
+            text = "{\n" + ",\n".join(rows) + "\n }"
+        lines.append(f" {json.dumps(name)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 def main() -> None:
     """Run one of the two and write it with its command, commit, machine and date."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -130,20 +143,17 @@ def main() -> None:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True)
     start = time.process_time()
     runs = run_depth() if asked.what == "depth" else run_dropout()
-    drawn = {"medians": medians(runs)} if asked.what == "depth" else {}
-    write_json(
-        asked.save,
-        {
-            "command": " ".join(["python", "benchmarks/reasons.py", *sys.argv[1:]]),
-            "commit": commit.stdout.decode().strip(),
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": f"{platform.machine()}, {platform.system()}, PyTorch {torch.__version__}",
-            "cpu_seconds": round(time.process_time() - start),
-            "seeds": SEEDS,
-            "runs": runs,
-        }
-        | drawn,
-    )
+    record = {
+        "command": " ".join(["python", "benchmarks/reasons.py", *sys.argv[1:]]),
+        "commit": commit.stdout.decode().strip(),
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {platform.system()}, PyTorch {torch.__version__}",
+        "cpu_seconds": round(time.process_time() - start),
+        "seeds": SEEDS,
+        "runs": runs,
+    }
+    record |= {"medians": medians(runs)} if asked.what == "depth" else {}
+    write_file(asked.save, format_record(record))
 
 
 if __name__ == "__main__":

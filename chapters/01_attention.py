@@ -3,25 +3,24 @@
 #
 # Sections 8.1 (2025-26 drafts) and 7.1 (August 2026 draft)
 #
-# Compute attention one token at a time, from a weighted sum to several heads. Each equation has a name, and its
-# numbers in both sets of drafts.
+# Compute attention one token at a time, from a weighted sum to several heads. *The guitarist tuned the string because
+# it was flat*: how can a sum of products know that *it* is the string?
 #
-# You will be able to write each equation as a short loop, give the shape of every vector, say why scores are
-# scaled, and recognize the equations in the package's code. You need to know what a dot product is; if PyTorch
-# is new to you, read [ten minutes of PyTorch](../docs/pytorch.md) first. Letters and shapes are on the
-# [notation](../docs/notation.md) page. About 60 minutes.
+# You will be able to write each equation as a short loop, give the shape of every vector, and say why scores are
+# scaled. You need to know what a dot product is; if PyTorch is new to you, read [ten minutes of
+# PyTorch](../docs/pytorch.md) first. Letters and shapes are on the [notation](../docs/notation.md) page.
+# About 55 minutes.
 
 # %% [markdown]
 # ## Looking back in a sentence
 #
-# *The guitarist tuned the string because it was flat.* To know what *it* means, you look back
-# at *string*. Attention is how a Transformer does that. Each token is a row of numbers, and
-# attention computes a weighted mixture of this row and the rows before it, in which the most useful rows
-# get the largest weights.
+# To know what *it* means in that sentence, you look back at *string*. Attention is how a Transformer does that. Each
+# token is a row of numbers; attention mixes this row with the rows before it, and gives the most useful ones the
+# largest weights.
 #
-# In a real model the rows are learned, and their numbers have no names. Ours are set by hand, so that you can
-# predict the results. Five features say whether a word is a person, a thing, an action, a quality, or glue that
-# holds a sentence together. *It* is only weakly a thing, and glue as well.
+# In a real model the rows are learned, and their numbers have no names. Ours are set by hand, so that you can predict
+# the results. Five features say whether a word is a person, a thing, an action, a quality, or glue that holds a
+# sentence together. *It* is only weakly a thing, and glue as well.
 
 # %%
 import torch
@@ -41,9 +40,8 @@ X = torch.tensor([features[word] for word in words]).float()
 N, d = X.shape
 
 # %% [markdown]
-# Before any formula, try it: on the site, change the rows in [Figure](#fig-rows-to-change) and watch how much
-# *it* reads of each word. Make *it* more of a person, or *guitarist* a thing. The next section computes the
-# shares.
+# Before any formula, try it: on the site, change the rows in [Figure](#fig-rows-to-change) and watch how much *it*
+# reads of each word. Make *it* more of a person, or *guitarist* a thing.
 
 # %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. “guitarist” has 3 for person, “tuned” 3 for action, “string” 3 for thing, “flat” 2 for quality; “it” has 1 for thing and 1 for glue; “the”, “because” and “was” have 1 for glue." caption="The rows of X: change a number and watch the weights" figure="rows-to-change"
 from slp_transformer import plotting
@@ -85,8 +83,8 @@ assert a_it.shape == (d,)
 print("¾ string + ¼ it =", a_it.tolist())
 
 # %% [markdown]
-# *It* has become much more of a thing. Next, the weights have to be computed from the rows themselves. The
-# simplest measure of similarity is the dot product of two rows. (PyTorch writes
+# *It* has become much more of a thing. But we chose the weights. They have to come from the rows themselves, and the
+# simplest measure of similarity is the dot product of two rows. Which word scores highest with *it*? (PyTorch writes
 # [`@`](../docs/pytorch.md#the-product) for it, and for products of matrices.)
 #
 # <span class="eq" id="eq-simple-score">simple-score · 8.7 · 7.7</span>
@@ -143,8 +141,7 @@ torch.testing.assert_close(alpha_it.sum(), torch.tensor(1.0))
 print(f"it reads {alpha_it[STRING]:.2f} string, {alpha_it[IT]:.2f} itself")
 
 # %% [markdown]
-# Here are the three equations together, for one token and for all, with the weights of *it* as a heat map (Fig.
-# 8.3 · 7.3). With them, [Figure](#fig-rows-to-change) computes the weights anew when its rows are changed.
+# The three equations together, and the weights of *it* as a heat map (Fig. 8.3 · 7.3):
 
 
 # %% alt="Heat strip of the weights of “it” over the seven words up to itself. “string” has 0.53, “it” itself 0.20, each “the” and “because” 0.07, “guitarist” and “tuned” 0.03." caption="The weights of “it” in the simplest attention (Fig. 8.3 · 7.3)"
@@ -167,9 +164,8 @@ plotting.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 # This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4).
 
 # %% [markdown] tags=["more"] gist="Derivatives check it: which output reads which input, with sums up to i and over all j"
-# PyTorch's `jacobian` says how much each number of the outputs changes with each number of the inputs; where
-# all of these are 0, the output does not read the input. Let the sums run over all j instead, and see what the
-# third output reads then.
+# PyTorch's `jacobian` says how much each number of the outputs changes with each number of the inputs; where all of
+# these are 0, the output does not read the input. And if the sums run over all j: what does the third output read?
 
 
 # %%
@@ -258,9 +254,11 @@ print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 # \tag{8.10 · 7.10}
 # $$
 #
-# The score is now the dot product of query and key, divided by $\sqrt{d_k}$. A sum of $d_k$ independent terms
-# spreads like $\sqrt{d_k}$; undivided, scores would lie far apart in a large head. Then softmax gives one token
-# nearly all the weight, and its slope is almost 0, so queries and keys get hardly any gradient and learn slowly.
+# The score is now the dot product of query and key, divided by $\sqrt{d_k}$. If their numbers are independent, with
+# mean 0 and variance 1, so are the products; $d_k$ of them add up to variance $d_k$, and a typical score is about
+# $\sqrt{d_k}$. Divided, it is about 1, whatever $d_k$ is. Undivided, in a large head one score towers above the rest:
+# softmax gives it nearly all the weight, its slope $\alpha(1-\alpha)$ is almost 0, and queries and keys get hardly any
+# gradient.
 #
 # <span class="eq" id="eq-scaled-score">scaled-score · 8.11 · 7.11</span>
 #
@@ -291,9 +289,9 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # $$
 #
 # How small does the slope get? The derivative of a weight with respect to its own score is $\alpha(1-\alpha)$. We
-# measure it for a thousand queries with eight keys each; all numbers are random, with variance 1. (A query [1 × d_k] is multiplied by eight keys [8 × d_k] by
-# [broadcasting](../docs/pytorch.md#broadcasting).) Let $d_k$ grow: at 256, the first query reads a single key
-# without the division.
+# measure it for a thousand queries with eight keys each; all numbers are random, with variance 1. (A query [1 × d_k]
+# is multiplied by eight keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).) Let $d_k$ grow: at 256,
+# the first query reads a single key without the division.
 
 # %% alt="Weights of one query for eight keys at d_k = 4, in two rows. Without the division by the root of d_k the weights differ more than with it." caption="Weights of one query with and without the division by √d_k"
 torch.manual_seed(1)
@@ -417,8 +415,8 @@ torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 # %% [markdown] tags=["more"] gist="The package and PyTorch compute the same; all weights of the head in one figure"
 # ### All tokens in the package
 #
-# The package computes the rows of all tokens at once, which is the subject of
-# [chapter 3](03_one_matrix.py). Its mask, explained there, replaces our `range(i + 1)`.
+# The package computes the rows of all tokens at once. Its mask, which [chapter 3](03_one_matrix.py) explains,
+# replaces our `range(i + 1)`.
 
 # %%
 from slp_transformer.attention import attention
@@ -435,9 +433,9 @@ from slp_transformer import AttentionHead, causal_mask
 plotting.show_source(AttentionHead.forward)
 
 # %% [markdown]
-# With our matrices it gives the same result as the loops, and so does PyTorch's own attention.
-# The simplest attention is the same function, too, with every row as its own query,
-# key and value. (Multiplying the queries by $\sqrt d$ undoes the division.)
+# With our matrices it gives the same as the loops, and so does PyTorch's own attention. The simplest attention is the
+# same function, with every row as its own query, key and value. (Multiplying the queries by $\sqrt d$ undoes the
+# division.)
 
 # %%
 head = AttentionHead(d, d_k, d_v)
@@ -456,8 +454,8 @@ simple, _ = attention(X * d**0.5, X, X, causal_mask(N))
 torch.testing.assert_close(simple, A_simple)
 
 # %% [markdown]
-# Here are all weights of the head, one row for each token that reads. *Tuned* finds its guitarist; *it*
-# and *flat* find the string. Words that ask for nothing spread their weights evenly.
+# Here are all weights of the head, a row for each token that reads. *Tuned* finds its guitarist; *it* and *flat* find
+# the string. And a word that asks for nothing, such as *because*?
 
 # %% alt="Heat map of the head's weights, nine rows by nine columns, zero above the diagonal. “tuned” puts 1.00 on “guitarist”, “string” 1.00 on itself, “it” 0.88 on “string”, “flat” 0.86 on “string”. “the”, “because”, “was” and “guitarist” spread their weight evenly over the words so far." caption="The weights of one head, a row for each token that reads"
 plotting.heatmap(alpha, rows=words, columns=words, top=1)
@@ -529,8 +527,8 @@ for c in range(A):  # the book's head 1 is heads[0]
 # \tag{8.18 · 7.18}
 # $$
 #
-# (Nothing is learned here, so [`no_grad`](../docs/pytorch.md#gradients) tells PyTorch not to record how each
-# number was computed.)
+# What will *it* read through each of the four? (Nothing is learned here, so [`no_grad`](../docs/pytorch.md#gradients)
+# tells PyTorch not to record how each number was computed.)
 
 
 # %% alt="Heat map of the weights of “it”, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on string. Head 3 puts 0.92 on tuned." caption="What “it” reads through each of four heads"
@@ -549,8 +547,9 @@ names = [f"head {c + 1}" for c in range(A)]
 plotting.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 
 # %% [markdown]
-# *It* reads *string* with its second head and *tuned* with its third. To make one vector of the four,
-# concatenate them ($\oplus$) and multiply by $\mathbf W^O$, now $[Ad_v\times d]$. (The book leaves out the heads' i.)
+# *It* reads *string* with its second head and *tuned* with its third. To make one vector of the four, concatenate them
+# ($\oplus$) and multiply by $\mathbf W^O$, now $[Ad_v\times d]$. (The book writes $\mathbf{head}^c$; we add the i of
+# the token.)
 #
 # <span class="eq" id="eq-mh-concat">mh-concat · 8.19 · 7.19</span>
 #
@@ -624,25 +623,23 @@ plotting.interactive_weights(alphas, words, start=IT)
 
 # %% [markdown]
 # The package's version has no loops over tokens and heads:
-# <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> (inside `project`)
-# and <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into
-# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how. (`H_enc` is for
-# [chapter 10](10_encoder_decoder.py), where the context is another text; `cache` is for
-# [generation](06b_cache.py).)
+# <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> (inside `project`) and
+# <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into axes of one tensor,
+# as [chapter 3](03_one_matrix.py) explains. (`H_enc` is for [another text](10_encoder_decoder.py) as context, `cache`
+# for [generation](06b_cache.py).)
 
 # %%
 plotting.show_source(MultiHeadAttention.forward)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists $\mathbf x_1$ to $\mathbf x_{i-1}$ as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually $d_v=d/A$, which makes $\mathbf W^O$ [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, $d_k=2$ and $d_v=3$. The package uses d/A by default, and then raises an error if A does not divide d. Dropout (numbers chosen at random are set to 0 in training), which the book doesn't mention, is an option and off by default.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists $\mathbf x_1$ to $\mathbf x_{i-1}$ as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually $d_v=d/A$, which makes $\mathbf W^O$ [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, $d_k=2$ and $d_v=3$.</p></div>
 
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
-# On the page [Break it](../docs/break-it.md) chapter 5's model is trained with one line wrong, for example
-# with [no √d_k](../docs/break-it.md#mistake-no-d_k), [√d in place of
-# √d_k](../docs/break-it.md#mistake-d-in-place-of-d_k), [keys used as
-# values](../docs/break-it.md#mistake-keys-used-as-values) or [the softmax over the wrong
+# Later, on the page [Break it](../docs/break-it.md), chapter 5's model is trained with one line wrong, for example with
+# [no √d_k](../docs/break-it.md#mistake-no-d_k), [√d in place of √d_k](../docs/break-it.md#mistake-d-in-place-of-d_k),
+# [keys used as values](../docs/break-it.md#mistake-keys-used-as-values) or [the softmax over the wrong
 # axis](../docs/break-it.md#mistake-softmax-over-the-wrong-axis). Which of these would you notice?
 #
 # 1. Make *it* weakly a person as well: `[1, 1, 0, 0, 1]`. How will its weights in the simplest

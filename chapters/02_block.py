@@ -5,8 +5,9 @@
 #
 # Build a Transformer block from its parts, and follow one token through it, from x to h.
 #
-# You will be able to write the feedforward layer, layer norm and the six steps of a block, and say what each
-# step adds to a token's row, and why it is added. Read first: [Attention](01_attention.py). About 70 minutes.
+# A block never overwrites a token's row: it only ever adds to it. What would go wrong otherwise? You will be able to
+# write the feedforward layer, layer norm and the six steps of a block, and say what each step adds to a token's row,
+# and why it is added. Read first: [Attention](01_attention.py). About 70 minutes.
 
 # %% [markdown]
 # ## The feedforward layer
@@ -54,9 +55,9 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
     print(f"pronoun {pronoun}, string {string}: found {found:.0f}")
 
 # %% [markdown] tags=["more"] gist="All rows at once, in the package and in PyTorch"
-# The package processes all rows at once, and the loop over units becomes a matrix product.
-# <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's
-# $d_{ff}=4d$ by default (512 and 2048 in the original Transformer).
+# The package processes all rows at once: the loop over units becomes a matrix product.
+# <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's $d_{ff}=4d$ by
+# default (512 and 2048 in the original Transformer).
 # <autoref identifier="slp_transformer._internal.weight_matrices.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
 
 # %%
@@ -66,8 +67,8 @@ from slp_transformer._internal.weight_matrices import affine
 plotting.show_source(FeedForward.forward, affine)
 
 # %% [markdown]
-# The loop, the package and PyTorch agree. We test with random numbers, since the results must agree for
-# any input. And since the network is the same at every position, shuffling the tokens shuffles the output.
+# The loop, the package and PyTorch agree, on random numbers. And if the tokens are shuffled? The network is the same
+# at every position, so the outputs are shuffled alike.
 
 # %%
 torch.manual_seed(2)
@@ -88,9 +89,9 @@ torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
 # %% [markdown] tags=["more"] gist="Swish and SwiGLU, the layer of the August 2026 draft"
 # ### The gated form
 #
-# The August 2026 draft has a different layer here, which many current models use. Its activation function
-# is smoother than ReLU: Swish multiplies x by σ(βx). Here σ is the sigmoid, not the standard deviation of
-# the next section, and β a number, not that section's offset. The larger β is, the closer Swish comes to ReLU.
+# The August 2026 draft has a different layer here, which many current models use. Its activation function is smoother
+# than ReLU: Swish multiplies x by σ(βx). (Here σ is the sigmoid and β a number, not the next section's deviation and
+# offset.) The larger β is, the closer Swish comes to ReLU.
 #
 # <span class="eq" id="eq-swish">swish · 7.21 in the Aug 2026 draft</span>
 #
@@ -115,8 +116,8 @@ shown = ["ReLU", "Swish, β = 1", "Swish, β = 4"]
 plotting.interactive_lines(points, shown, x="x", y="activation")
 
 # %% [markdown]
-# Show all curves of [Figure](#fig-swish): at β = 0 Swish is the straight line x/2, and it bends toward ReLU as β grows.
-# For every β above 0 it dips below zero, and the larger β, the less deeply.
+# What is left of Swish at β = 0? Show all curves of [Figure](#fig-swish): it is the straight line x/2, and bends
+# toward ReLU as β grows. For every β above 0 it dips below zero, and the larger β, the less deeply.
 #
 # The layer multiplies the row by two matrices. The first product goes through Swish and becomes a gate, which
 # decides, unit by unit, how much of the second passes ($\otimes$ multiplies elementwise).
@@ -185,7 +186,7 @@ for layer in (plain, gated):
 # \tag{8.23 · 7.24}
 # $$
 #
-# (Here i counts features, not tokens.) For these eight numbers the results are whole:
+# (Here i counts features, not tokens.) For these eight numbers you can do it in your head:
 
 # %%
 x = torch.tensor([2.0, 4, 4, 4, 5, 5, 7, 9])
@@ -277,9 +278,9 @@ plotting.show_source(LayerNorm.forward)
 # %% [markdown] tags=["more"] gist="Two mistakes that raise no error: d − 1 for d, and an ε in the wrong place"
 # ### Two traps
 #
-# **d, not d − 1.** [(8.23)](#eq-ln-std) divides by d. `Tensor.std()` divides by d − 1 by default,
-# which makes σ too large, so that every row is $\sqrt{(d-1)/d}$ times as large as it should be. In a large
-# model this factor is very close to 1, but results still differ from those of the model the weights came from.
+# **d, not d − 1.** [(8.23)](#eq-ln-std) divides by d. `Tensor.std()` divides by d − 1 by default, which makes σ too
+# large, so that every row is $\sqrt{(d-1)/d}$ times as large as it should be. In a large model this factor is close
+# to 1, but results still differ from those of the model whose weights they are.
 
 # %%
 from math import sqrt
@@ -295,9 +296,8 @@ for size in (8, 768):
 
 # %% [markdown]
 # **Where epsilon goes.** A row whose numbers are all equal has σ = 0, and [(8.24)](#eq-ln-hat) divides by it.
-# Libraries therefore add a small ε, and it matters where. PyTorch uses
-# $\sqrt{\sigma^2+\varepsilon}$; a common variant is $\sigma+\varepsilon$. Our row, scaled to a standard
-# deviation of 0.001, shows the difference:
+# Libraries therefore add a small ε, and it matters where. PyTorch uses $\sqrt{\sigma^2+\varepsilon}$; a common
+# variant is $\sigma+\varepsilon$. What will σ be after the norm, for our row at a standard deviation of 0.001?
 
 # %%
 small = 0.001 * x_hat  # mean 0, standard deviation 0.001
@@ -318,8 +318,8 @@ assert (LayerNorm(8)(flat) == 0).all()
 # %% [markdown]
 # ## The residual stream
 #
-# Each token's row runs up through the model as its *residual stream* (Fig. 8.1 · 7.1). Each sublayer reads a normalized copy of
-# it (*pre-norm*) and *adds* its output to it. Nothing is ever overwritten.
+# Each token's row runs up through the model as its *residual stream* (Fig. 8.1 · 7.1). Each sublayer reads a
+# normalized copy of it (*pre-norm*) and *adds* its output to it. Nothing is ever overwritten.
 #
 # To see this, we make nine rows whose features have names. Each word has a 1 for its kind. The last feature,
 # *found*, is 0 everywhere: the block will fill it in.
@@ -336,15 +336,16 @@ for i in range(N):  # the book's x_1 is X[0]
     X[i, features.index(kinds[i])] = 1
 
 # %% [markdown]
-# We set the weights of a block by hand, with one attention head of $d_k=d_v=1$ and one hidden unit.
+# We set the weights of a block by hand. It has one attention head, with $d_k=d_v=1$, and one hidden unit.
 #
-# - The query of a *pronoun* asks for a *string*, and the head copies what it finds into the feature *string*.
-# - The unit is the *and* from above: pronoun and string together write *found*. After layer norm a single 1 among
-#   eight features stands $8/\sqrt7\approx3.02$ above the zeros (so what the head copies is divided by 3); each of
-#   two stands $\sqrt{16/3}\approx2.31$ above. The threshold, 3.6, lies between one, 3.02, and both, 4.62.
+# - The query of a *pronoun* asks for a *string*. The head copies what it finds into the feature *string*.
+# - The unit is the *and* from above: pronoun and string together write *found*.
 #
-# Layer norm subtracts the mean, so every 0 in a row becomes the same other number. *found* was 0, so it is that
-# number now: subtracting it undoes the shift.
+# Only the numbers differ from those above, since both read normalized rows. After layer norm a single 1 among eight
+# features stands $8/\sqrt7\approx3.02$ above the zeros (so what the head copies is divided by 3); each of two stands
+# $\sqrt{16/3}\approx2.31$ above. The threshold, 3.6, lies between one, 3.02, and both, 4.62. And the zeros are no
+# longer 0 (beside a single 1 they become −0.38). *found* was one of them, so it shows the shift: subtracting it undoes
+# it.
 
 # %%
 from slp_transformer import TransformerBlock
@@ -454,8 +455,8 @@ for word in ("string", "it"):
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps for all rows at once. (`mha` is the block's attention; `point` returns its input, and lets other code
-# record it. `drop` is dropout, off by default; [chapter 7](07_training.py#what-dropout-is-for) says what it is for.)
+# The package does the same six steps for all rows at once. (`mha` is the block's attention; `point` returns its input,
+# and lets other code record it; `drop` does [nothing here](07_training.py#what-dropout-is-for).)
 
 # %%
 steps = ["T1", "T2", 'T3 = point("T3', "T4", "T5", "return"]
@@ -482,9 +483,8 @@ assert H is trace["H"] and H.shape == (N, d)
 # %% [markdown]
 # ### What each sublayer writes
 #
-# The book draws a head that carries information from one residual stream to another (Fig. 8.8 · 7.8). In ours,
-# *it* reads *string*. The other words ask for nothing: their scores are 0, so each takes the mean over the
-# tokens up to itself.
+# A head carries information from one residual stream to another (Fig. 8.8 · 7.8): in ours, *it* reads *string*. The
+# other words ask for nothing: their scores are 0, so each takes the mean over the tokens up to itself.
 
 # %% alt="Lines from nine input words to nine output words. From the output it, one strong line leads to the input string; every other output has equal lines to itself and all earlier words, fainter the more there are." caption="A head carries information from one stream to another (Fig. 8.8 · 7.8)"
 alpha = trace["alpha"][0]
@@ -494,10 +494,9 @@ print(f"“because” gives “string” {alpha[because, string]:.3f}, one sixth
 plotting.flow(alpha.detach(), rows=words, columns=words, row=it)
 
 # %% [markdown]
-# Here is the block as a sum (Fig. 8.7 · 7.7): the input, what attention added, what the feedforward layer
-# added, and the output. Attention wrote into the column *string*: strongly at *it*, weakly at the other words
-# from *string* on. These weak values leave the hidden unit below its threshold, so the feedforward layer wrote
-# at one word only.
+# Here is the block as a sum (Fig. 8.7 · 7.7): the input, what attention added, what the feedforward layer added, and
+# the output. Attention wrote into the column *string*: strongly at *it*, weakly at the other words from *string* on.
+# At how many words did the feedforward layer write? Think of its threshold.
 
 # %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, in row “it” and column string, and faint ones in the same column for other words from “string” on. T5 has one cell, in row “it” and column found. In H the row of “it” has pronoun, string and found." caption="The block as a sum: what each sublayer adds (Fig. 8.7 · 7.7)"
 torch.testing.assert_close(X + trace["T2"] + trace["T5"], H)
@@ -513,9 +512,8 @@ plotting.panels(
 )
 
 # %% [markdown] tags=["more"] gist="How much each sublayer adds at each word"
-# The norm of what a sublayer adds says how much it changed a row. In a trained model, where
-# features have no names, this is often the first thing to look at, as in
-# [chapter 5](05_language_model.py).
+# The norm of what a sublayer adds says how much it changed a row. In a trained model, where features have no names,
+# look at this first ([chapter 5](05_language_model.py)).
 
 # %% alt="Table of norms, one row per word. X is 1 everywhere. Attention wrote 1.01 at “it”, 0.20 at “string”, 0.17 at “because”, 0.13 at “was”, 0.11 at “flat” and nothing before “string”. The feedforward layer wrote 1.02 at “it” and nothing elsewhere." caption="The norm of what each sublayer adds, word by word"
 lengths = torch.stack([X, trace["T2"], trace["T5"], H]).norm(dim=-1).T.detach()
@@ -527,9 +525,8 @@ plotting.heatmap(lengths, words, ["x", "t²", "t⁵", "h"], "Norms", top=1)
 # %% [markdown] tags=["more"] gist="The same output from PyTorch’s own layer"
 # ### PyTorch agrees
 #
-# PyTorch's own layer gives the same output with our matrices. It stores its matrices transposed
-# ([out × in]) and has biases in its attention, which start at 0; both layer norms start with γ = 1 and β = 0.
-# With a random block the outputs cannot agree by chance.
+# PyTorch's own layer gives the same output with our matrices. It stores them transposed ([out × in]) and has biases
+# in its attention, which start at 0; both layer norms start with γ = 1 and β = 0.
 
 # %%
 torch.manual_seed(3)
@@ -558,11 +555,12 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 # ## Why blocks add, and why the norm comes first
 #
 # A sublayer could hand on what it computes, instead of adding it. What would be lost? Attention averages rows, and
-# block after block they become more alike. In $\mathbf x+f(\mathbf x)$ each row keeps what is its own beside that
-# average; the derivative is $1+f'(\mathbf x)$, and by the 1 the row's gradient comes down unchanged.
+# block after block they become more alike; in $\mathbf x+f(\mathbf x)$ each row keeps what is its own beside that
+# average. And the derivative is $1+f'(\mathbf x)$. Over many blocks, one term of the product is just $1\cdot1\cdots1$:
+# a direct path for the gradient, from the top to each row.
 #
-# And why normalize before? The Transformer of 2017 normalized after each addition (*post-norm*). Then norms rescale
-# the stream itself at each block, and what is a row's own shrinks. In pre-norm nothing stands in the stream.
+# And why normalize before? The Transformer of 2017 normalized after each addition (*post-norm*). Each such norm
+# multiplies that path by $1/\sigma$, usually less than 1. In pre-norm nothing stands in it.
 
 
 # %%
@@ -579,7 +577,8 @@ def untrained(norm, add=True):
 
 
 # %% [markdown]
-# Stack 24 untrained blocks, take what tells the last two words apart at the top, and let its gradient come down.
+# Stack 24 untrained blocks, take what tells the last two words apart at the top, and let its gradient come down. How
+# much of it reaches the first block: all, a tenth, a millionth?
 
 # %% alt="The gradient of the difference of two words at the input of each of 24 blocks, as log 10, three curves. Pre-norm is near 0.2 at the top, on the right, and rises slowly to 0.7 at the first block. Post-norm begins at 1 and falls to near −0.5. Where nothing is added the curve begins at 1 and falls steadily to below −5." caption="Gradient of the difference of two words" figure="gradient-below"
 ways = {"pre-norm": untrained("pre"), "post-norm": untrained("post")}
@@ -594,19 +593,13 @@ for name, streams in ways.items():
 plotting.lines(curves, x="blocks below", y="log₁₀ of the gradient")
 
 # %% [markdown]
-# Read [Figure](#fig-gradient-below) from right to left. Over six seeds, in pre-norm all of this gradient arrives,
-# and more; in post-norm 0.7 to 14%; with nothing added less than a hundred-thousandth. The rows say why: 24
-# blocks that add nothing leave the last two words a few millionths apart; post-norm, a few hundredths; pre-norm, 2
-# to 5. Where rows are alike, no gradient can tell them apart. (Without attention, a third or more of it arrives even
-# where nothing is added: `benchmarks/results/reasons`.)
+# Read [Figure](#fig-gradient-below) from right to left. In pre-norm the gradient arrives whole; in post-norm [a few per
+# cent](../benchmarks/results/reasons/README.md) of it; where nothing is added, less than a hundred-thousandth. There,
+# after 24 averagings, the two rows are only a few millionths apart, and what is alike cannot be told apart.
 #
-# Trained on the eight sentences of [chapter 5](05_language_model.py), 24 blocks of pre-norm learn. Those of post-norm,
-# and those that add nothing, stay at 2.62 nats per word, the loss of one prediction for all rows: how frequent each
-# word is.
-#
-# But with weights that begin as small as GPT-2's, what a sublayer adds is small beside the stream; a norm after it
-# finds rows that are almost normalized already. Then post-norm learns here, too. (So it can with a rate that warms up,
-# Xiong et al. 2020.) Pre-norm asks for less care.
+# The next figure shows the price, on the eight sentences of [chapter 5](05_language_model.py): both of these stacks
+# learn only how frequent each word is. With weights that begin as small as GPT-2's, or a rate that warms up (Xiong et
+# al. 2020), post-norm can be trained, too. Pre-norm asks for less care.
 
 # %% alt="Loss over 200 steps, four curves. Pre-norm falls to near 0.3, post-norm with a small start to near 0.4. Post-norm and nothing added fall from 2.8 to 2.62 in the first steps and stay there." caption="Loss of 24 blocks, the median of three seeds; post-norm lies below nothing added" figure="deep-stacks"
 import json
@@ -622,8 +615,8 @@ plotting.lines(runs, x="step", y="nats per word") if runs else None
 # %% [markdown] tags=["more"] gist="Step by step, and why the norm before needs one more at the top"
 # ## The order of 2017
 #
-# The current drafts of the book use pre-norm; the February 2024 draft has the equations of post-norm,
-# (10.32) to (10.37), with MHA for MultiHeadAttention:
+# The February 2024 draft of the book has the equations of post-norm, (10.32) to (10.37), with MHA for
+# MultiHeadAttention:
 #
 # <span class="eq" id="eq-postnorm-t">postnorm-t · footnote in 8.2 · footnote in 7.2</span>
 #
@@ -638,7 +631,7 @@ plotting.lines(runs, x="step", y="nats per word") if runs else None
 # \end{aligned}
 # $$
 #
-# The names shift: here $\mathbf t^1$ is the attention's output, and $\mathbf h$ is normalized.
+# (Here $\mathbf t^1$ is the attention's output, and $\mathbf h$ is normalized.)
 
 
 # %%
@@ -659,9 +652,9 @@ torch.testing.assert_close(post(X, causal=True), loop)
 plotting.show_source(forward_post_norm)
 
 # %% [markdown]
-# In post-norm each row leaves a block with mean 0 and standard deviation 1, so its norm is $\sqrt d=8$. In
-# pre-norm nothing normalizes the stream itself: with random weights, what a sublayer adds is unrelated to what is
-# there already, and the norm grows.
+# In post-norm each row leaves a block with mean 0 and standard deviation 1. With rows of 64 numbers, as here, its norm
+# is $\sqrt{64}=8$. In pre-norm nothing normalizes the stream itself: with random weights, what a sublayer adds is
+# unrelated to what is there already, and the norm grows.
 
 # %%
 torch.manual_seed(4)
@@ -677,8 +670,8 @@ for norm in ("pre", "post"):
 # %% [markdown]
 # ### One more norm at the top
 #
-# So the rows at the top of a pre-norm stack can have any norm. One more layer norm at the top normalizes them
-# before the language model head reads them. Post-norm needs none: its last step is a layer norm.
+# So the rows at the top of a pre-norm stack can have any norm, and one more layer norm normalizes them before the
+# language model head reads them. Post-norm needs none: its last step is a layer norm.
 #
 # <span class="eq" id="eq-final-ln">final-ln · prose after 8.31 · prose after 7.32</span>
 #

@@ -5,15 +5,16 @@
 #
 # Turn the loops over tokens and heads into matrix products, and check that the results stay the same.
 #
-# You will be able to write attention and the block for all tokens at once; build masks; and split a matrix into
-# heads and join it again. In the whole chapter you also see how masks differ from PyTorch's. Read first:
-# [Attention](01_attention.py) and [The block](02_block.py). About 75 minutes.
+# On the way there is a line that raises no error, gives the right shape, and lets a model read the words that it
+# should predict. Will you see it coming? You will be able to write attention and the block for all tokens at once;
+# build masks; and split a matrix into heads and join it again. In the whole chapter you also see how masks differ
+# from PyTorch's. Read first: [Attention](01_attention.py) and [The block](02_block.py). About 75 minutes.
 
 # %% [markdown]
 # ## Queries, keys and values of all tokens
 #
-# Stack the tokens' rows into a matrix $\mathbf X$ of size $[N\times d]$. Since weights multiply on the right,
-# one product gives all queries: its row i is row i of $\mathbf X$ times the matrix.
+# Stack the tokens' rows into a matrix $\mathbf X$ of size $[N\times d]$. Then one product gives all queries: its row
+# i is row i of $\mathbf X$ times the matrix.
 #
 # <span class="eq" id="eq-QKV">QKV · 8.32 · 7.33</span>
 #
@@ -107,14 +108,17 @@ plotting.show_source(causal_mask)
 # %% [markdown]
 # Softmax of M alone, so of scores that are all 0, gives each word up to i the same weight: the product with
 # $\mathbf X$ is the running mean.
-#
-# Could the mask wait until after the softmax? Set the weights of the future to 0, divide each row by what is left of
-# its sum: the weights are the same. But if the future had large scores, what is left has been rounded to 0.
 
 # %%
 means = X.cumsum(dim=0) / torch.arange(1, N + 1)[:, None]
 torch.testing.assert_close(torch.softmax(M, dim=-1) @ X, means)
 
+# %% [markdown]
+# Could the mask wait until after the softmax? Set the future's weights to 0, and divide each row by the sum of those
+# left: mathematically the same weights. But if a future score is much the largest, the others have already been
+# rounded to 0, and the row becomes 0/0.
+
+# %%
 left = torch.softmax(S, dim=-1).tril()
 renormalized = left / left.sum(dim=-1, keepdim=True)
 torch.testing.assert_close(renormalized, torch.softmax(S + M, dim=-1))
@@ -177,8 +181,8 @@ for name, row in [("unmasked", free[1]), ("masked", alpha[1])]:
     print(f"tuned, {name}: {row[0]:.3f} guitarist, {row[3]:.3f} string")
 
 # %% [markdown] tags=["more"] gist="The package’s function, which takes batches too, and PyTorch’s"
-# <autoref identifier="slp_transformer.attention.attention">attention</autoref> is this equation in the
-# package. It also takes any number of leading axes, for batches and heads.
+# <autoref identifier="slp_transformer.attention.attention">attention</autoref> is this equation in the package, with
+# any number of leading axes for batches and heads.
 
 # %%
 from slp_transformer.attention import attention
@@ -223,7 +227,7 @@ torch.testing.assert_close(A, loop)
 torch.testing.assert_close(module(X, causal_mask(N))[0], loop)
 
 # %% [markdown] tags=["more"] gist="The whole head in three figures, with our numbers"
-# The figures show the whole head in matrix form (Fig. 8.11 · 7.11), with our numbers: first the scores,
+# The whole head in matrix form (Fig. 8.11 · 7.11), with our numbers: first the scores,
 
 # %% alt="Q, four rows by two columns, times K transposed, two by four, gives QKᵀ, four by four." caption="The scores of all tokens (Fig. 8.11 · 7.11, first part)"
 plotting.panels(
@@ -263,9 +267,9 @@ plotting.panels(
 # %% [markdown] tags=["more"] gist="For a text twice as long, attention takes four times the operations: counted"
 # ### What it costs
 #
-# $\mathbf Q\mathbf K^\top$ has one number for every pair of tokens. For this step, a text twice as long takes
-# four times the work and, if the scores are kept, four times the memory: $O(N^2)$. PyTorch can count the
-# operations while the package's function runs.
+# How much longer does a text take that is twice as long? $\mathbf Q\mathbf K^\top$ has one number for every pair of
+# tokens: four times the work for this step and, if the scores are kept, four times the memory, $O(N^2)$. PyTorch can
+# count the operations:
 
 # %%
 from torch.utils.flop_counter import FlopCounterMode
@@ -327,10 +331,10 @@ converted = torch.zeros(N, N).masked_fill(~allowed, -torch.inf)
 assert torch.equal(converted, causal_mask(N))
 
 # %% [markdown]
-# Additive masks are combined with `+`. This leads to a case that the book does not discuss. Sentences of a
-# batch are padded to the same length; if the padding is on the left, the first token may see only
-# padding. Then all its scores are −∞, the softmax is 0/0, and in the backward pass
-# this makes the whole gradient of $\mathbf W^Q$ NaN. In the package, the output for such a token is zero.
+# Additive masks are combined with `+`, and that has a trap. Sentences of a batch are padded to the same length; if
+# the padding is on the left, the first token may see only padding. Then all its scores are −∞, the softmax is 0/0,
+# and in the backward pass this makes the whole gradient of $\mathbf W^Q$ NaN. In the package, the output for such a
+# token is zero.
 
 # %%
 from slp_transformer import padding_mask
@@ -383,8 +387,8 @@ plotting.panels(padding, "+", causal, "=", both)
 # \tag{8.37 · 7.38}
 # $$
 #
-# Here the heads are blocks of columns of one matrix $[N\times Ad_v]$. We test with random weights, since the
-# results must agree for any, and with sizes that all differ.
+# Here the heads are blocks of columns of one matrix $[N\times Ad_v]$. We test with random weights, and with sizes
+# that all differ.
 
 
 # %%
@@ -408,10 +412,9 @@ assert mha_by_heads(X, mha).shape == X.shape
 torch.testing.assert_close(mha(X, causal=True), mha_by_heads(X, mha))
 
 # %% [markdown] tags=["more"] gist="All heads in one product; PyTorch’s module with the same weights"
-# The package has no loop over heads. The heads' matrices are side by side in one `W_Q` of size
-# $[d\times Ad_k]$, so one product gives the queries of all heads. Like the package, PyTorch's module stores
-# $\mathbf W^Q$, $\mathbf W^K$ and $\mathbf W^V$ in a single matrix, but transposed, [outputs × inputs]. With the
-# same weights, it gives the same output.
+# The package has no loop over heads. Their matrices are side by side in one `W_Q` of size $[d\times Ad_k]$, so one
+# product gives the queries of all heads. PyTorch's module stores $\mathbf W^Q$, $\mathbf W^K$ and $\mathbf W^V$ in a
+# single matrix, transposed to [outputs × inputs]. With the same weights, it gives the same output.
 
 # %%
 by_heads = torch.cat([X @ W.W_Q for W in mha.heads], dim=-1)
@@ -432,9 +435,9 @@ torch.testing.assert_close(mha_by_heads(X, mha), expected)
 # %% [markdown]
 # ## Splitting and joining heads
 #
-# Computing all heads at once needs a step that is easy to get wrong: giving each head its own columns, and
-# putting the outputs side by side again. Many mistakes here raise no error and give the right shape. So we
-# choose numbers that show where they come from.
+# Computing all heads at once needs a step that is easy to get wrong: giving each head its own columns, and putting
+# the outputs side by side again. Many mistakes here give the right shape. So we choose numbers that show where they
+# come from.
 #
 # The rows of $\mathbf X$ sum to 1, 2, 3, 4, 5, and `A` is the number of heads again. All entries of a head's
 # $\mathbf W^Q$ are equal: 1 for head 1, 10 for head 2, 100 for head 3. So a query of 40 can only be that of
@@ -487,10 +490,10 @@ for name, (Z, each, shape, says) in {
 plotting.interactive_steps("Step", steps, start=2)
 
 # %% [markdown] tags=["more"] gist="Neither step moves a number: one piece of memory, read in three ways"
-# Neither step moved any number. A tensor is a sequence of numbers in memory, with *strides* that say how
-# far to go for the next index of each axis: in Q the next token is 6 numbers on and the next column 1, in `viewed` the
-# next head is 2 on. View and transpose change only shape and strides. So all three tensors share the same memory, and
-# writing to one changes them all.
+# Neither step moved any number. A tensor is a sequence of numbers in memory, with *strides* that say how far to go
+# for the next index of each axis: in Q the next token is 6 numbers on and the next column 1, in `viewed` the next
+# head is 2 on. View and transpose change only these. So all three share the same memory: write to one, and all
+# change.
 
 # %%
 for name, tensor in dict(Q=Q, viewed=viewed, split=split).items():
@@ -504,8 +507,8 @@ assert Q[3, 2] == -40
 split[1, 3, 0] = 40
 
 # %% [markdown]
-# *Not in order* means that reading `split` index by index jumps back and forth in memory (PyTorch calls this *not
-# contiguous*). Matrix products still work. The package splits and joins in one line each:
+# Reading `split` index by index jumps back and forth in memory (PyTorch calls this *not contiguous*). Matrix products
+# still work. The package splits and joins in one line each:
 
 # %%
 from slp_transformer.multi_head import join_heads, split_heads
@@ -534,12 +537,11 @@ torch.testing.assert_close(of_batch[1, :, 3], alone[:, 0])  # “guitarist”
 # %% [markdown]
 # ### Right ways to join
 #
-# `alpha @ V` gives a new tensor $[A\times N\times d_v]$, with one head after another in memory. To follow the
-# numbers, we fill it with those of `split`.
+# `alpha @ V` gives a new tensor $[A\times N\times d_v]$, one head after another in memory. To see where numbers go, let
+# the heads' outputs be the numbers of `split`, stored in that order.
 #
-# The first right way undoes the two steps: transpose back, then merge the last two axes. Now the numbers have
-# to move, since the parts of a row are far apart in memory: `view` raises an error, `reshape` and `flatten`
-# make a copy.
+# The first right way undoes the two steps: transpose back, then merge the last two axes. Now the numbers have to
+# move: `view` raises an error, `reshape` and `flatten` make a copy.
 
 # %%
 heads = split.clone(memory_format=torch.contiguous_format)
@@ -553,12 +555,11 @@ except RuntimeError:
     print("view cannot: the parts of a row are far apart in memory")
 
 # %% [markdown] tags=["more"] gist="When reshape copies, and two more right ways to join"
-# `reshape` copies only when it must. Where the parts are already side by side in memory, as in `split`,
-# it returns a view. So never rely on its result being a copy, nor on its being a view.
+# `reshape` copies only when it must. Where the parts are side by side in memory, as in `split`, it returns a view. So
+# never rely on either.
 #
-# The second right way follows the equation literally: concatenate the heads. The third does not
-# join at all. Each head is multiplied only by its
-# own $d_v$ rows of $\mathbf W^O$, so the heads' contributions can simply be added:
+# The second right way concatenates the heads, as the equation says. The third does not join at all: each head is
+# multiplied by its own $d_v$ rows of $\mathbf W^O$, and the products are added:
 #
 # $$
 # (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\,\mathbf W^O
@@ -579,7 +580,7 @@ torch.testing.assert_close(added, joined @ mha.W_O)
 # %% [markdown]
 # ### The tempting wrong way
 #
-# Why not view `heads` in the new shape directly?
+# Why not view `heads` in the new shape directly? Write down the first row that you expect.
 
 # %% alt="Left, joined correctly: row i reads i, i, 10i, 10i, 100i, 100i. Right, a view without the transpose: row 1 reads 1, 1, 2, 2, 3, 3, row 2 reads 4, 4, 5, 5, 10, 10. A row mixes several tokens, where it should hold one token of all heads." caption="Joined correctly, and by a view alone"
 wrong = heads.view(N, A * d_k)  # no error, no warning
@@ -594,15 +595,15 @@ wrong_panel = plotting.Panel(wrong, "view alone", "N × Adᵥ", top=500)
 plotting.panels(right_panel, "≠", wrong_panel)
 
 # %% [markdown]
-# The first row should contain token 1 from every head. Instead it contains tokens 1, 2 and 3 from head 1. So
-# the first token can see what it must predict. The models of chapter 5 [with this
-# mistake](../docs/break-it.md) had a training loss of 0.002 on its eight sentences, where 0.231 is the lowest
-# possible without cheating; given only the words before, it was 1.1 (medians of three seeds,
-# `benchmarks/results/mistakes`).
+# This is the line announced at the top of the chapter: no error, the right shape, and a model that reads ahead. The
+# first row should hold token 1 of every head, and holds tokens 1, 2 and 3 of head 1. In [chapter 5's
+# model](../docs/break-it.md), the training loss falls to [0.002](../benchmarks/results/mistakes/README.md), below the
+# 0.231 that no honest model can beat; given only the words before, it is far worse: 1.1.
 
 # %% [markdown] tags=["more"] gist="The same mistake in splitting: made twice it cancels, and gradients find it"
-# The same mistake can be made in splitting, by a view straight to $[A\times N\times d_k]$. If you make both, they
-# cancel in a round trip, so a test of splitting and joining alone finds nothing. With attention in between, gradients show which inputs affect which outputs.
+# The same mistake can be made in splitting, by a view straight to $[A\times N\times d_k]$. Make both, and they cancel
+# in a round trip: a test of splitting and joining alone finds nothing. With attention in between, gradients show
+# which inputs affect which outputs.
 
 
 # %%
@@ -647,9 +648,8 @@ for name, m in maps.items():
     print(f"{name}: {more} too many, {less} missing")
 
 # %% [markdown]
-# With both mistakes, no token sees the future, so even a test of causality passes; but some tokens
-# that should be visible are missing. All of these mistakes are found by a comparison with the
-# loop over heads, with sizes that all differ.
+# With both mistakes, no token sees the future, so even a test of causality passes; but some tokens that should be
+# visible are missing. A comparison with the loop over heads, with sizes that all differ, finds all of these mistakes.
 
 # %% [markdown]
 # ## The block in two lines

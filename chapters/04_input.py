@@ -5,8 +5,9 @@
 #
 # Turn words into the rows of X: one row for what a token is, plus one for where it is.
 #
-# You will be able to look up embeddings with and without one-hot rows; show that attention alone ignores word
-# order; and add positions. In the whole chapter you also see what limits the length of a sequence. Read first:
+# *The guitarist tuned the string*, *the string tuned the guitarist*: can attention tell the two apart? You will be
+# able to look up embeddings with and without one-hot rows; show what attention alone makes of word order; and add
+# positions. In the whole chapter you also see what limits the length of a sequence. Read first:
 # [Attention](01_attention.py) and [One matrix X](03_one_matrix.py). About 45 minutes.
 
 # %% [markdown]
@@ -27,10 +28,10 @@ print(f"{N} tokens, {V} words in the vocabulary")
 print("ids:", ids.tolist())
 
 # %% [markdown]
-# Tokens need not be words. Characters need few ids, but make long texts; words make short ones, but each form of
-# each word needs an id, and a new word has none. So most models use pieces of words: frequent words whole, others
-# in parts, in vocabularies of tens of thousands or more. Here the pieces are learned from one sentence and five more
-# words (`Ġ` is a space):
+# Tokens need not be words. Characters need few ids, but make long texts; words make short ones, but each form of each
+# word needs an id, and a new word has none. So most models use pieces of words. Byte-pair encoding starts from
+# characters and joins the most frequent neighboring pair, again and again, up to tens of thousands of pieces. Here it
+# learns from one sentence and five more words, such as *guitars*. How will *guitarist* be cut? (`Ġ` is a space.)
 
 # %%
 from slp_transformer.data import train_tokenizer
@@ -47,9 +48,8 @@ for kind, size in (("characters", None), ("words", None), ("bpe", 275)):
 # %% [markdown]
 # ## One row of E for each word
 #
-# The embedding matrix $\mathbf E$ has one row for each word of the vocabulary. Its numbers are learned; here
-# they are set by hand, so that you can read them. Five columns say what kind of word it is. The last two are 0
-# for now.
+# The embedding matrix $\mathbf E$ has one row for each word of the vocabulary. Its numbers are learned; ours are set
+# by hand, so that you can read them. Five columns say what kind of word it is. The last two are 0 for now.
 
 # %%
 features = ["noun", "verb", "music", "alive", "function", "early", "late"]
@@ -130,7 +130,7 @@ plotting.panels(
 )
 
 # %% [markdown]
-# The package has both forms. `one_hot_lookup` multiplies as in the figure;
+# `one_hot_lookup` multiplies as in the figure;
 # <autoref identifier="slp_transformer.embedding.TokenEmbedding">TokenEmbedding</autoref> reads
 # the rows directly, as models do in practice.
 
@@ -153,10 +153,10 @@ size = 1024 * 50_000 * 4 / 1e6  # 4 bytes a number
 print(f"one-hot rows of 1,024 tokens, 50,000 words: {size:.0f} MB")
 
 # %% [markdown]
-# The gradient is still that of the product: each row of $\mathbf E$ gets one contribution for each
-# time its word occurs. Here `the` gets two, and the rows of words that do not occur get none.
-# (In [chapter 5](05_language_model.py) the same matrix also scores the
-# words at the top of the model, and there every row gets a gradient at every step.)
+# The gradient is still that of the product: each row of $\mathbf E$ gets one contribution for each time its word
+# occurs. How many does `the` get in *the guitarist tuned the string*, and `flat`? (In [chapter
+# 5](05_language_model.py) the same matrix also scores the words at the top, so that every row gets a gradient at
+# every step.)
 
 # %%
 first_five = ids[:5]  # the guitarist tuned the string
@@ -169,9 +169,9 @@ assert gradient.tolist() == [2, 1, 1, 1, 0, 0, 0, 0]
 # %% [markdown]
 # ## Why this is not enough
 #
-# A head's output is a weighted sum, and a sum does not depend on the order of its terms. Without a mask,
-# shuffling the tokens only shuffles the outputs. The same is true of a whole block, whose other parts work on
-# each row separately. It is *permutation equivariant*: each token sees the others as a bag of words.
+# A head's output is a weighted sum, and a sum does not depend on the order of its terms. Without a mask, shuffling
+# the tokens only shuffles the outputs. So it is with a whole block, whose other parts work on each row separately. It
+# is *permutation equivariant*: each token sees the others as a bag of words.
 
 # %%
 from slp_transformer import TransformerBlock
@@ -183,8 +183,8 @@ shuffled = torch.randperm(N)
 torch.testing.assert_close(block(X[shuffled]), block(X)[shuffled])
 
 # %% [markdown]
-# So in the two sentences below `string` gets the same output, up to rounding, although in one it is tuned and
-# in the other it tunes.
+# Now the two sentences from above: in one the string is tuned, in the other it tunes. How far apart are the two
+# outputs of `string`?
 
 
 # %%
@@ -201,9 +201,8 @@ torch.testing.assert_close(tuned, tunes)
 print(f"without positions, they differ by {(tuned - tunes).abs().max():.1e}")
 
 # %% [markdown] tags=["more"] gist="With a causal mask: order counts from the second block on"
-# A causal mask helps a little, since each token then sees a different part of the sentence. But a single block
-# still ignores the order within that part: shuffle all words before the
-# last one, and the output for the last word does not change.
+# A causal mask helps a little: each token sees another part of the sentence. But a single block ignores the order
+# within that part. Shuffle all words before the last one, and the output for the last word does not change.
 
 # %%
 before = torch.randperm(N - 1)
@@ -212,9 +211,9 @@ last = block(X, causal=True)[-1]
 torch.testing.assert_close(block(X_mixed, causal=True)[-1], last)
 
 # %% [markdown]
-# From the second block on it does change, because each row that the block reads already reflects what its token
-# could see. Causal language models without positions have in fact been trained (Haviv et al. 2022), but there
-# is a more direct way to say where a word is.
+# From the second block on it does change, because each row that the block reads already reflects what its token could
+# see. Causal language models without positions have in fact been trained (Haviv et al. 2022). But there is a more
+# direct way.
 
 # %%
 second = TransformerBlock(d, num_heads=3, key_dim=2, value_dim=5)
@@ -258,9 +257,9 @@ plotting.panels(
 )
 
 # %% [markdown]
-# Why add, and not concatenate? A concatenated row is a sum whose parts have columns of their own, as ours do: zeros
-# elsewhere. So adding can do what concatenating to d columns does, and training decides how many directions the
-# position needs. (With d columns for each, a matrix that reads the row computes a sum, too.) And now order matters.
+# Why add, and not concatenate? If the token uses some columns and the position others, as ours do, adding *is*
+# concatenating. Training may let them share columns, and so decides how many each needs. And a matrix that reads a
+# concatenated row computes a sum as well, of what it makes of the token and of the position. And now order matters.
 
 # %%
 W = torch.randn(2 * d, d)
@@ -275,10 +274,9 @@ assert not torch.allclose(tuned, tunes, atol=1e-3)
 print(f"with positions, they differ by {(tuned - tunes).abs().max():.2f}")
 
 # %% [markdown] tags=["more"] gist="The package’s input, for a sentence or a batch; where the code leaves the book"
-# In the package the input is
-# <autoref identifier="slp_transformer.embedding.InputEncoding">InputEncoding</autoref>, for one
-# sentence or a batch. (`start` is for generation: a model that reads one new token at a time has to know
-# the position of that token. `position_ids` are for a batch of texts that were filled up on the left.)
+# In the package the input is <autoref identifier="slp_transformer.embedding.InputEncoding">InputEncoding</autoref>,
+# for one sentence or a batch. (`start` is for generation, where a model reads one new token at a time; `position_ids`
+# are for texts that were filled up on the left.)
 
 # %%
 from slp_transformer import InputEncoding
@@ -302,8 +300,8 @@ assert encoding(batch).shape == (2, N, d)
 # %% [markdown] tags=["more"] gist="What happens to a tenth token, and to an id outside the vocabulary"
 # ## Tokens without a row
 #
-# Learned positions end where the matrix ends: there is no row for a tenth token. And an
-# id outside the vocabulary has no row in $\mathbf E$. The package raises clear errors in both cases.
+# What happens to a tenth token? Learned positions end where the matrix ends. And an id outside the vocabulary has no
+# row in $\mathbf E$:
 
 
 # %%
@@ -324,7 +322,7 @@ show_error(encoding, ten_tokens)
 show_error(encoding, torch.tensor([0, 1, 8]))  # ids are 0 to 7
 
 # %% [markdown]
-# Even within the matrix, a row of $\mathbf P$ learns only from texts long enough to reach it.
+# Even within the matrix, a row of $\mathbf P$ learns only from texts long enough to reach it:
 
 # %%
 encoding(ids[:5]).sum().backward()
@@ -335,10 +333,10 @@ print("a text of 5 tokens trains", reached.sum().item(), "of 9 positions")
 # %% [markdown] tags=["more"] gist="Sines and cosines in place of a learned P: their dot products depend on distance alone"
 # ## Positions that are not learned
 #
-# The original Transformer computes its positions with a formula. Each pair of columns is like a clock hand, given
-# by its sine and cosine: the first goes round once every $2\pi\approx6$ positions, each later one more
-# slowly, and the last one takes tens of thousands. Together they identify every position, as the hands of a clock
-# identify the time. The book mentions the idea in its prose; the formula is from the paper.
+# The original Transformer computes its positions with a formula. Each pair of columns is like a clock hand, given by
+# its sine and cosine: the first goes round once every $2\pi\approx6$ positions, each later one more slowly, and in
+# models of the usual width the last one takes tens of thousands. Together they identify every position, as the hands of
+# a clock identify the time.
 #
 # <span class="eq" id="eq-sinusoid">sinusoid · paper, not book: Vaswani et al. 2017, section 3.5</span>
 #
@@ -378,9 +376,8 @@ plotting.heatmap(S.T, title="Sᵀ", shape="d × N", decimals=None)
 # %% [markdown]
 # ### The dot product of two positions
 #
-# Take the dot product of two rows. Each pair of columns gives $\sin a\sin b+\cos a\cos b=\cos(a-b)$, which
-# depends only on the difference of the positions. So the dot product of two rows depends on
-# how far apart the positions are, not on where they are:
+# Each pair of columns gives $\sin a\sin b+\cos a\cos b=\cos(a-b)$. So the dot product of two rows depends on how far
+# apart the positions are, not on where they are:
 #
 # $$
 # \mathbf S[p]\cdot\mathbf S[q]=\sum_{i=0}^{d/2-1}\cos\frac{p-q}{10000^{2i/d}}
@@ -402,13 +399,11 @@ for p in range(0, 48, 5):
 plotting.interactive_steps("p", states, start=4)
 
 # %% [markdown]
-# A head's score is the dot product of a query and a key, not of two positions, so attention need not follow
-# this pattern; but the matrices $\mathbf W^Q$ and $\mathbf W^K$ can make use
-# of it. Learned positions have no such pattern at the start.
+# A head's score is the dot product of a query and a key, not of two positions, so attention need not follow this
+# pattern; but $\mathbf W^Q$ and $\mathbf W^K$ can make use of it. Learned positions have none at the start.
 #
-# In the package this is an option. Sinusoidal positions are not learned, so the formula goes on to any length
-# (the package computes `context_length` rows); whether a model can use positions that it never saw in training
-# is another question.
+# The formula goes on to any length. Whether a model can use positions that it never saw in training is another
+# question.
 
 # %%
 fixed = InputEncoding(V, 48, model_dim=32, positions="sinusoidal")

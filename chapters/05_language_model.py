@@ -5,9 +5,10 @@
 #
 # Stack the blocks, put the language model head on top, and look at what a small model predicts.
 #
-# You will be able to follow token ids through a whole model to a distribution over the next word, and compare it
-# with the text that the model was trained on. In the whole chapter you also count any model's parameters. Read
-# first: [The block](02_block.py), [One matrix X](03_one_matrix.py), [The input](04_input.py). About 45 minutes.
+# What can a model learn from eight sentences: the words, the grammar, why a string is tightened? You will be able to
+# follow token ids through a whole model to a distribution over the next word, and compare it with the text. In the
+# whole chapter you also count any model's parameters. Read first: [The block](02_block.py), [One matrix
+# X](03_one_matrix.py), [The input](04_input.py). About 45 minutes.
 
 # %% [markdown]
 # ## Eight sentences
@@ -54,8 +55,8 @@ P.data *= 5
 # %% [markdown]
 # ## The stack
 #
-# Here is the model of Figs. 8.2, 8.16 (7.2, 7.16) from its ids to the top. The blocks are stacked as in
-# [chapter 3](03_one_matrix.py#eq-stack), with the final layer norm after the last one.
+# Here is the model of Figs. 8.2, 8.16 (7.2, 7.16) from its ids to the top: blocks stacked as in [chapter
+# 3](03_one_matrix.py#eq-stack), and the final layer norm.
 
 
 # %%
@@ -91,9 +92,8 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 # The last row at the top, $\mathbf h^L_N$, has to predict the next word. Its dot product with each word's
 # embedding is the word's score, or *logit*. At the bottom, the matrix E turns words into rows; at the top, its
 # transpose, the *unembedding*, turns a row into scores of words. So the weights are *tied*. That saves |V|·d numbers:
-# GPT-2 small has 124 million instead of 163. And each word's row learns twice: from being read, and at
-# every position from being predicted. Words that follow the same beginnings get similar rows, which are then
-# read as similar, too, even where they should not be: the cost of tying.
+# GPT-2 small has 124 million instead of 163. And each word's row learns twice: from being read, and at every position
+# from being predicted. The price: one row has to serve both purposes.
 #
 # <span class="eq" id="eq-logits">logits · 8.46 · 7.47</span>
 #
@@ -204,8 +204,8 @@ plotting.lines({"loss": losses}, x="step", y="nats per word", levels=levels)
 # %% [markdown]
 # ## What it predicts
 #
-# This is Fig. 8.15 (7.15) with real numbers: logits after *the guitarist tightened the string because it was*,
-# and their softmax. Only their differences matter.
+# *The guitarist tightened the string because it was* … Which word would you bet on, and how much? Here is
+# Fig. 8.15 (7.15) with real numbers: the logits, of which only the differences matter, and their softmax.
 
 # %% alt="Bars of the sixteen logits u. Flat has by far the largest; sharp and low follow, and most other words are slightly negative." caption="The logits of the next word (Fig. 8.15 · 7.15, its lower half)"
 model.requires_grad_(False)
@@ -219,8 +219,8 @@ print(f"P(flat) = {y[vocabulary.index('flat')]:.2f}")
 plotting.bars(y, vocabulary, title="y", top=1)
 
 # %% [markdown]
-# After *tuned* the text has both *flat* and *sharp*. In `Y`, row i is the distribution after the words up to i;
-# the last row is after *was*.
+# After *tuned* the text has both *flat* and *sharp*. And the model? In `Y`, row i is the distribution after the words
+# up to i.
 
 # %%
 words = "the guitarist tuned the string because it was".split()
@@ -232,11 +232,10 @@ for word in ("flat", "sharp"):
     print(f"{word}: {model_says:.2f}, in the text {share(words, word):.2f}")
 
 # %% [markdown]
-# How did the model get there? Slide the figure back to step 0: each word predicts itself, since E is tied and
-# the untrained blocks add little. By step 20 each word predicts what usually follows it, but after the second
-# *the* and after *was* the words of both instruments have a share. To rule out *drum*, *low* and *high*, the model
-# has to look back; that takes until about step 30, and for *low* mostly longer, over six
-# seeds. (`benchmarks/results/chapter_seeds`)
+# How did the model get there? Slide the figure back to step 0: each word predicts itself, since E is tied and the
+# untrained blocks add little. By step 20 each word predicts what usually follows it, but after the second *the* and
+# after *was* the words of both instruments have a share. To rule out the other instrument's, the model has to look
+# back. Move to step 30: *drum* is nearly gone, *low* and *high* are not. Why might these take longer?
 
 # %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word, while the model learns"
 states, ends = {}, ("flat", "sharp", "low", "high")
@@ -283,19 +282,21 @@ plotting.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
 
 # %% [markdown]
 # In the last row, each column says how much the prediction after *was* changes when the word of that column is
-# replaced. These are the five largest changes; *the* is the one
-# before *string*.
+# replaced. Which five words matter most? Guess before the next cell.
 
 # %%
 depends = sorted(zip(moved[-1].tolist(), words, strict=True), reverse=True)
 print(", ".join(f"{word} {by:.1f}" for by, word in depends[:5]))
 
+# %% [markdown]
+# *Was* is the word just read. *Guitarist* says which instrument, and so which two endings are possible; the verb
+# decides between these. (*The* became *tightened*: such a sentence the model has never read.)
+
 # %% [markdown] tags=["more"] gist="How much each sublayer of the trained model adds at each word"
 # ## What each sublayer writes
 #
-# [Chapter 2](02_block.py) measured a block whose weights were set by hand. Here are the norms of what each
-# sublayer of the trained model adds to the residual stream (Fig. 8.7 · 7.7). `record_activations` keeps
-# the steps of each block.
+# Here are the norms of what each sublayer of the trained model adds to the residual stream (Fig. 8.7 · 7.7), as in
+# [chapter 2](02_block.py).
 
 # %% alt="Heat map: rows are X and the attention and feedforward writes of the three blocks, columns the eight words read. Every sublayer writes at every word, some more and some less." caption="How much each sublayer of the trained model writes"
 phrase = "the guitarist tightened the string because it was"
@@ -315,10 +316,9 @@ title, columns = "Norm of each write", phrase.split()
 plotting.heatmap(lengths, names, columns, title, decimals=1)
 
 # %% [markdown]
-# At which words does the attention of each block write most? Below are the top two for each block, with
-# their positions, counted from 0. After the second *the* (3) and after *was* (7) the next word depends on words
-# further back; the first two words have little to read but themselves. Over six seeds these four are nearly all of
-# the 36 places (`benchmarks/results/chapter_seeds`).
+# At which words does attention write most? [Nearly always](../benchmarks/results/chapter_seeds/README.md) at the
+# second *the* (3) and at *was* (7), where the next word depends on words further back, or at the first two words,
+# which have little to read but themselves. Here are the top two of each block, counted from 0:
 
 # %%
 for number, steps in enumerate(trace, start=1):
@@ -329,7 +329,8 @@ for number, steps in enumerate(trace, start=1):
 # %% [markdown] tags=["more"] gist="Counting parameters, up to GPT-3’s 175 billion"
 # ## How large is it?
 #
-# A block has four attention matrices with $d\cdot d_{attn}$ numbers each (all heads side by side, $d_{attn}=Ad_k$) and two feedforward matrices with $d\cdot d_{ff}$. For all blocks together that makes
+# A block has four attention matrices with $d\cdot d_{attn}$ numbers each (all heads side by side, $d_{attn}=Ad_k$)
+# and two feedforward matrices with $d\cdot d_{ff}$. For all blocks together that makes
 #
 # <span class="eq" id="eq-param-count">param-count · 8.52 · exercise 7.1c</span>
 #
@@ -357,10 +358,10 @@ assert (count.matrices, count.total) == (matrices, total)
 print(f"{matrices:,} in matrices, {total:,} in all")
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.scaling_laws.count_parameters">count_parameters</autoref> needs
-# only a configuration, so it can count models that do not fit on one computer. GPT-2 small has 124,439,808
-# parameters as published, where attention has biases too; ours has none, as in the
-# book. For GPT-3 we expect 175 billion.
+# <autoref identifier="slp_transformer.scaling_laws.count_parameters">count_parameters</autoref> needs only a
+# configuration, so it can count models that do not fit on one computer. GPT-2 small has 124,439,808 parameters as
+# published, with biases in attention, which the book's model does not have. For GPT-3 we expect 175 billion. Where
+# are most of them?
 
 # %% alt="Bars of GPT-3's parameters in billions: attention 58.0, feedforward 116.0, biases and norms near 0, embeddings 0.6." caption="Where GPT-3's parameters are"
 from slp_transformer.scaling_laws import approximate_parameters
@@ -381,8 +382,7 @@ plotting.bars(
 
 # %% [markdown]
 # Two thirds of GPT-3's parameters are in feedforward layers, and the rule of thumb misses less than 0.5% of the
-# total. Our model has a larger share in embeddings and norms: the smaller d is, the less accurate a formula in
-# d² becomes.
+# total. In our model it misses more: the smaller d is, the less accurate a formula in d² becomes.
 
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it

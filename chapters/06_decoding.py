@@ -5,8 +5,9 @@
 #
 # Turn a model's distribution over the next word into text.
 #
-# You will be able to choose a word greedily or at random, and reshape a distribution with temperature, top-k and
-# top-p. In the whole chapter you also measure what each costs, and search for a probable text with beams. Read
+# A model says how probable each next word is. Why not always take the most probable one? You will be able to choose a
+# word greedily or at random, and reshape a distribution with temperature, top-k and top-p. In the whole chapter you
+# also hear what a greedy model plays, measure what each way costs, and search for a probable text with beams. Read
 # first: [The language model](05_language_model.py). About 65 minutes.
 
 # %% [markdown]
@@ -14,8 +15,8 @@
 #
 # ### Four words
 #
-# The book's example: a vocabulary of four words, and the *logits* that a model gives them. The larger a word's
-# logit, the more probable it is. The softmax turns logits into a distribution, y.
+# The book's example: a vocabulary of four words, and the *logits* that a model gives them. The softmax turns logits
+# into a distribution, y: the larger a word's logit, the more probable it is.
 
 # %% alt="Bars of four probabilities: all 0.443, the 0.328, your 0.148, that 0.081." caption="The book's four words"
 import torch
@@ -58,7 +59,7 @@ print("greedy says", words[most_probable(y)])
 plotting.show_source(greedy)
 
 # %% [markdown]
-# The package's version takes the logits: the largest belongs to the most probable word.
+# The package's version needs no softmax: the largest logit belongs to the most probable word.
 
 # %% [markdown]
 # ### A random draw
@@ -92,9 +93,9 @@ by_hand = torch.bincount(torch.tensor([spin(y, dart) for dart in darts]))
 plotting.show_source(sample)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.sampling.sample">sample</autoref> gets the same odds in another way: each
-# probability is divided by a random number from an exponential distribution, and the largest quotient wins.
-# That needs no running total, and works for all rows of a batch at once.
+# <autoref identifier="slp_transformer.sampling.sample">sample</autoref> gets the same odds by a race: each probability
+# is divided by a random number from an exponential distribution, and the largest quotient wins. That works for all
+# rows of a batch at once.
 
 # %% alt="Heat map of three rows by four words: the probabilities y are 0.44, 0.33, 0.15, 0.08; the shares of 5,000 draws by hand and by the package are close to them." caption="Shares of 5,000 draws, and the probabilities"
 generator = torch.Generator().manual_seed(6)
@@ -106,7 +107,7 @@ plotting.heatmap(shares, ["y", "by hand", "sample"], words, top=1)
 # %% [markdown]
 # ### Temperature
 #
-# Temperature is a dial between greedy decoding and a plain draw, and beyond. The plain softmax is
+# Temperature is a dial between greedy decoding and a plain draw, and beyond. The plain softmax
 #
 # <span class="eq" id="eq-temperature">temperature · section 7.4 · 7.50-7.51</span>
 #
@@ -115,15 +116,15 @@ plotting.heatmap(shares, ["y", "by hand", "sample"], words, top=1)
 # \tag{7.50}
 # $$
 #
-# and with a temperature τ it becomes
+# becomes, with a temperature τ,
 #
 # $$
 # \mathbf y=\mathrm{softmax}(\mathbf u/\tau)
 # \tag{7.51}
 # $$
 #
-# A τ below 1 spreads the logits further apart, so the most probable word becomes even more probable; a τ above
-# 1 moves them closer together.
+# A τ below 1 spreads the logits further apart, so the most probable word becomes even more probable; a τ above 1
+# moves them closer together. What is left of the differences at τ = 10? Guess the last row of the map.
 
 # %%
 from slp_transformer.sampling import temperature
@@ -153,8 +154,8 @@ plotting.heatmap(Y, [f"τ = {tau}" for tau in taus], words, top=1)
 # %% [markdown]
 # ### Top-k
 #
-# In a real vocabulary, tens of thousands of unlikely words add up, and sooner or later one of them is drawn.
-# Top-k cuts them off: it keeps the k most probable words and renormalizes their probabilities.
+# In a real vocabulary, tens of thousands of unlikely words add up, and sooner or later one of them is drawn. Top-k
+# keeps the k most probable words and renormalizes their probabilities.
 #
 # <span class="eq" id="eq-top-k">top-k · section 8.6.1 · section 7.6.4</span>
 #
@@ -226,10 +227,10 @@ for p in (0.4, 0.5, 0.9, 1.0):
 plotting.show_source(top_p)
 
 # %% [markdown]
-# The package sorts, adds up, and drops every word *before* which the sum has already reached p.
+# The package drops every word *before* which the sum has already reached p.
 #
-# Now the same k and p for our distribution and two others. Where the model is sure, top-p keeps one word and
-# top-k three, of which the third is rounded to 0.00; where it is unsure, top-p keeps all four.
+# Now the same k and p for our distribution, a surer one and a less sure one. Where the model is sure, top-p keeps one
+# word and top-k three, of which the third is rounded to 0.00; where it is unsure, top-p keeps all four.
 
 # %% alt="Nine rows by four words. Logits as in the book: y .44 .33 .15 .08, top-k of 3 keeps .48 .36 .16, top-p of 0.8 keeps the same three. Sure: y .95 .05 0 0; top-k keeps three words, top-p one. Unsure: y .28 .27 .24 .22; top-k drops the last, top-p keeps all four." caption="Top-k and top-p on three distributions"
 rows, names = [], []
@@ -266,10 +267,9 @@ plotting.interactive_sampling(u, words)
 # %% [markdown] tags=["more"] gist="A model of guitar tab, trained in seconds, writes greedily and by draws"
 # ### A model that writes
 #
-# Which of these is best? That takes a model and a measure. Guitar tab has both: the practice corpus of
-# [chapter 12](12_guitar_tab.py) is quickly generated, and its tokens follow a grammar, so mistakes can be counted.
-# Some seconds of training on 200 short pieces give a model that is good but not perfect. The first 3,000 tokens are
-# held out.
+# Which of these is best? That takes a model, and mistakes that can be counted. Guitar tab has both: the tokens of
+# [chapter 12](12_guitar_tab.py)'s practice corpus follow a grammar, and some seconds of training on 200 short pieces
+# give a model that is good but not perfect.
 
 # %%
 import slp_guitar
@@ -304,15 +304,14 @@ curves = {
 plotting.lines(curves, x="step", y="nats per token")
 
 # %% [markdown]
-# Now let it write. <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> takes
-# a batch of prompts, and an argument for everything on this page. Temperature 0 means greedy. Our prompts are the
-# first 12 tokens of forty pieces that the model has not seen; a text ends at its end-of-text token, or at the last of
-# this model's 96 positions. *Repeats* are the share of all runs of four tokens that have occurred earlier in the same
-# piece; here is the piece with most of them.
+# Now let it write, greedily: <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref>
+# takes a batch of prompts, and temperature 0 means greedy. The prompts are the beginnings of forty pieces that the
+# model has not seen. What will the most probable music sound like? *Repeats* are the share of runs of four tokens
+# that have occurred earlier in the same piece; here is the piece with most of them.
 #
-# After the header a token is a note, such as `TAB<2,3>` (string 2, fret 3), or the bar or place in it where notes begin.
-# In a tab the six lines are the strings, with the highest on top. A number is the fret at which a string
-# is pressed, 0 an open string. Time runs from left to right; a bar ends at `|`.
+# In a tab the six lines are the strings, with the highest on top. A number is the fret at which a string is pressed,
+# 0 an open string; time runs from left to right, and a bar ends at `|`. (A token is a note, such as `TAB<2,3>` for
+# string 2, fret 3, or a place in the bar.)
 
 # %%
 from slp_guitar import format_tab
@@ -333,8 +332,8 @@ print(format_tab(tokenizer.decode(greedily.ids).tab))
 print(f"{repeated_share(greedily.ids):.0%} repeats")
 
 # %% [markdown]
-# The same notes come back over and over: greedy decoding has fallen into a loop. Here the same prompt goes on at
-# random, with top-p, p = 0.9:
+# The same notes come back over and over: greedy decoding has fallen into a loop. Where the most probable way leads
+# back to where it was, nothing random leads out. Here the same prompt goes on at random, with top-p, p = 0.9:
 
 # %%
 luck = torch.Generator().manual_seed(4)
@@ -348,7 +347,7 @@ print(f"{repeated_share(drawn.ids):.0%} repeats")
 #
 # Two numbers measure a way of decoding: the repeats, and the *slips*, the share of tokens that the grammar does not
 # allow where they stand, such as the same string twice in a chord. We want few slips, and about as many repeats as
-# in the corpus.
+# the corpus has. Which temperature would you choose?
 
 
 # %%
@@ -384,8 +383,8 @@ levels = {"corpus": usual}
 plotting.lines(curves, x="temperature τ", y="share", at=taus, levels=levels)
 
 # %% [markdown]
-# Temperature trades one for the other: what lets the model try something new also lets it draw from the
-# tail. The other approach is to cut off the tail.
+# Temperature trades one for the other: what lets the model try something new also lets it draw from the tail. So cut
+# off the tail:
 
 # %%
 ways = {
@@ -408,13 +407,12 @@ for name, (again, wrong, tokens) in judged.items():
 assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
-# Temperature and top-p do the same job: a low τ makes the tail improbable, a low p removes it, and both
-# give up variety. None of these is best on both counts, and one run says little: above, k = 10 slips no more than
-# k = 3, but in 10 of 12 others it does. What carries over is the method: decide what you want, measure it with several
-# seeds, and compare. (`benchmarks/results/decoding`)
+# A low τ makes the tail improbable, a low p removes it; both give up variety. None of these is best on both counts,
+# and one run says little: [others](../benchmarks/results/decoding/README.md) rank close ways differently. Decide what
+# you want, and measure it with several seeds.
 #
-# Slips can also be ruled out. `generate` also takes a function, `allowed`, which says before each step
-# which tokens may come next; here it follows the grammar of tab. All other logits become −∞.
+# Slips can also be ruled out: a function, `allowed`, says before each step which tokens may come next. All other
+# logits become −∞.
 
 # %%
 from slp_transformer.sampling import mask_disallowed
@@ -427,8 +425,8 @@ plotting.show_source(mask_disallowed)
 # %% [markdown] tags=["more"] gist="A penalty for words already written: what it mends and what it harms"
 # ### A penalty for repetition
 #
-# Another way out of loops, which is not in the book, comes from Keskar et al. 2019: make every
-# word that has already been written less probable by dividing its logit by θ, if that is positive (see below).
+# Another way out of loops, not in the book (Keskar et al. 2019): divide the logit of every word that has already been
+# written by θ, if it is positive.
 
 # %%
 from slp_transformer.sampling import repetition_penalty
@@ -444,17 +442,16 @@ assert again < usual
 plotting.show_source(repetition_penalty)
 
 # %% [markdown]
-# Here θ = 1.3 leaves fewer repeats than the corpus has. But the penalty also applies to what a piece needs again and
-# again: bar lines, places in the bar, the notes of its scale.
+# Here θ = 1.3 leaves fewer repeats than the corpus has. But the penalty also hits what a piece needs again and again:
+# bar lines, places in the bar, the notes of its scale.
 #
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper divides all logits, which makes a negative one less negative and so its word more probable. Like most implementations, this one multiplies negative logits by θ instead.</p></div>
 
 # %% [markdown] tags=["more"] gist="A cut that compares with the most probable word"
 # ### Min-p
 #
-# Top-p counts from the top; min-p (Nguyen et al. 2024, not in the book) compares with the top. A word
-# stays if its probability is at least a share p of the largest. A sure model keeps few words and an
-# unsure one many, as with top-p, but the tail is cut even where no word has much.
+# Top-p counts from the top; min-p (Nguyen et al. 2024, not in the book) compares with the top. A word stays if its
+# probability is at least a share p of the largest. So the tail is cut even where no word has much.
 
 # %%
 from slp_transformer.sampling import min_p
@@ -471,10 +468,9 @@ plotting.show_source(min_p)
 # %% [markdown] tags=["more"] gist="Beam search: the most probable words one by one need not make the most probable text"
 # ## Searching for a text
 #
-# Greedy decoding cannot undo a choice, and the most probable first word need not begin the most
-# probable text. *Beam search* extends several beginnings at once; each is called a *hypothesis*. Here is
-# a model small enough to search by hand. It knows three words, *tune*, *play* and the period that ends a text,
-# and it looks only at the last word.
+# Greedy decoding cannot undo a choice. *Beam search* extends several beginnings at once; each is called a
+# *hypothesis*. Here is a model small enough to search by hand. It knows three words, *tune*, *play* and the period
+# that ends a text, and it looks only at the last word.
 
 # %%
 follows = {
@@ -484,8 +480,7 @@ follows = {
 }
 
 # %% [markdown]
-# Before you read on: what will greedy decoding write, and is there a more probable text? Multiply
-# the probabilities along the way.
+# Before you read on: what will greedy decoding write, and is there a more probable text? Multiply along the way.
 
 # %%
 text, probability = ["<s>"], 1.0
@@ -541,7 +536,7 @@ for width, (score, words) in best.items():
 assert best[1][1] == text and best[2][1] == ["<s>", "play", "."]
 
 # %% [markdown]
-# Watch the search step by step: with width 1 *play* is dropped at once; with width 2 it wins.
+# Watch the search: with width 1 *play* is dropped at once; with width 2 it wins.
 
 # %% alt="Bars of the two hypotheses after the first step with width 1: tune 0.60, which is kept, and play 0.40, which is dropped." caption="Beam search, step by step, with one hypothesis and with two"
 from math import exp
@@ -560,9 +555,9 @@ for width in (1, 2):
 plotting.interactive_steps("Beam", states)
 
 # %% [markdown]
-# Width 1 is greedy decoding. Two hypotheses are enough to keep *play* until its period makes up for
-# the less probable first word. The text found is also shorter, and that is no accident: every further
-# word can only lower the sum. So the sum is divided by the length.
+# Width 1 is greedy decoding. With two, *play* is kept until its period makes up for the less probable first word. The
+# text found is also shorter, and that is no accident: every further word can only lower the sum. So the sum is
+# divided by the length.
 #
 # <span class="eq" id="eq-beam-norm">beam-norm · 13.16 in the Aug 2026 draft</span>
 #
@@ -614,8 +609,8 @@ for name, text in found.items():
 assert beamed.score > mean_score(drawn.ids)
 
 # %% [markdown]
-# The highest score need not be the best text: here it repeats itself nearly as often as the greedy one.
-# Beam search works well for translation, where the source determines what to say; for free writing, draw.
+# The highest score need not be the best text: here it repeats itself nearly as often as the greedy one. Where a
+# source determines what to say, as in translation, search; for free writing, draw.
 
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it

@@ -5,9 +5,10 @@
 #
 # Compute each key and each value once, and get the same text faster.
 #
-# You will be able to compute one head token by token with a cache; explain why a cache leaves
-# the output unchanged; count the multiplications it saves and the memory it takes; and let a small model
-# draft for a large one. Read first: [Decoding](06_decoding.py). About 40 minutes.
+# To read its 60th character, the model of this page makes 6,958,080 multiplications. How many of them has it made
+# before? You will be able to compute one head token by token with a cache; explain why a cache leaves the output
+# unchanged; count what it saves and the memory it takes; and let a small model draft for a large one. Read first:
+# [Decoding](06_decoding.py). About 40 minutes.
 
 # %% [markdown]
 # ## One head, token by token
@@ -23,10 +24,9 @@
 # \tag{8.53 · 7.59}
 # $$
 #
-# Here Q is a single row, $\mathbf q_i$ [1×d_k], while K is [i×d_k] and V is [i×d_v]. All rows of K and V
-# except the last were already computed at earlier steps, so we keep them. Below, one head of a model does
-# this. To have a model that writes, we let one learn a thousand characters of *Moby-Dick* by heart, which takes
-# some seconds.
+# Here Q is a single row, $\mathbf q_i$ [1×d_k], while K is [i×d_k] and V is [i×d_v]. All rows of K and V except the
+# last were computed at earlier steps, so we keep them. Below, one head of a model does this; the model learns a
+# thousand characters of *Moby-Dick* by heart, in some seconds.
 
 # %%
 import torch
@@ -71,8 +71,8 @@ for t_i in T1:
     rows.append(sum(a * v_j for a, v_j in zip(alpha, V, strict=True)))
 
 # %% [markdown]
-# There is no mask: the cache contains no future tokens, so there is nothing to hide. The rows agree
-# with [(8.33)](03_one_matrix.py#eq-head-par), which computes all of them at once with a mask:
+# Where is the mask? The cache contains no future tokens, so there is nothing to hide. The rows agree with
+# [(8.33)](03_one_matrix.py#eq-head-par), which computes all of them at once with a mask:
 
 # %%
 from slp_transformer import causal_mask
@@ -117,9 +117,8 @@ plotting.panels(
 # %% [markdown]
 # ## Why the old rows stay valid
 #
-# Keys are computed from the residual stream, which changes from block to block. But with a causal mask
-# each token's row depends only on itself and earlier tokens. So whatever is written later, the earlier rows stay
-# the same, in every block:
+# With a causal mask each token's row depends only on itself and earlier tokens. So whatever is written later, the
+# earlier rows, and their keys and values, stay the same in every block:
 
 # %%
 from slp_transformer import record_activations
@@ -138,10 +137,9 @@ for at_20, at_60 in zip(short, long, strict=True):
 # ## A cache for the whole model
 #
 # A <autoref identifier="slp_transformer.cache.KVCache">KVCache</autoref> has a
-# <autoref identifier="slp_transformer.cache.LayerCache">LayerCache</autoref> for each attention layer. It
-# allocates room for all keys and values at the first token, writes each new row in its place, and reads the
-# rows so far as a slice. (New rows count from the end of the pass on, when the stack calls `commit`.) No
-# earlier row is copied.
+# <autoref identifier="slp_transformer.cache.LayerCache">LayerCache</autoref> for each attention layer. It allocates
+# room for all keys and values at the first token, writes each new row in its place, and reads the rows so far as a
+# slice: no earlier row is copied.
 
 # %%
 from slp_transformer import KVCache
@@ -156,8 +154,8 @@ print(f"no logit differs by more than {largest:.0e}")
 plotting.show_source(LayerCache.update)
 
 # %% [markdown]
-# Unlike in [chapter 3](03_one_matrix.py), attention appends the new keys and values to the cached ones. A single query needs no mask; several at once, like the 20 and the 10 tokens above,
-# need the last rows of the causal mask.
+# A single query needs no mask; several at once, like the 20 and the 10 tokens above, need the last rows of the causal
+# mask.
 #
 # The next token's position is `cache.length`, not 0. This model has 96 positions and no row for a 97th,
 # so <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> stops there and says why:
@@ -174,7 +172,7 @@ for row in generate(model, [prompt], temperature=0, cached=False):
     assert row.ids == full.ids  # the same characters without a cache
 
 # %% [markdown]
-# Give each new token the position 0 instead, a mistake that raises no error, and the text is another:
+# Give each new token the position 0 instead. That raises no error. What will it write?
 
 # %%
 embed = model.embedding.forward
@@ -196,9 +194,9 @@ assert together == alone
 # %% [markdown]
 # ## What it saves
 #
-# Count the multiplications; each comes with an addition. When n of T tokens are new, every matrix of the model
-# multiplies n rows; every head compares n queries with T keys and mixes T values; and the language model
-# head scores all words for as many rows as we ask for.
+# Count the multiplications. When n of T tokens are new, every matrix of the model multiplies n rows; every head
+# compares n queries with T keys and mixes T values; and the language model head scores all words for as many rows as
+# we ask for.
 
 
 # %%
@@ -209,7 +207,8 @@ def multiplications(n, T, d, L, vocab_size, scored):
 
 
 # %% [markdown]
-# PyTorch's own counter agrees to the last multiplication. It counts the additions as well, hence the 2:
+# PyTorch's own counter agrees to the last multiplication. (It counts the additions as well, hence the 2.) Now for the
+# 60th token:
 
 # %%
 from torch.utils.flop_counter import FlopCounterMode
@@ -227,9 +226,8 @@ for how, text in {"without": ids, "with": ids[-1:]}.items():
     print(f"{how} a cache, the 60th token takes {count:,}")
 
 # %% [markdown]
-# Here `model(...)` scores the next word after every token, as training requires. Decoding needs only the
-# scores after the last token, with or without a cache, so the curves below count one row of
-# scores in both cases. They are for a model of the size of GPT-2:
+# One sixtieth is left: all the rest had been computed before. For a model of the size of GPT-2 (with or without a
+# cache, only the last token is scored here):
 
 # %% alt="Billions of multiplications for one more token over the tokens so far, up to 1,024. Without a cache the curve rises steeply, to a little over 100 at 1,024 tokens. With a cache it lies flat on the axis." caption="Multiplications for one more token, with a cache and without"
 gpt2 = {"d": 768, "L": 12, "vocab_size": 50257, "scored": 1}
@@ -241,9 +239,8 @@ curves = {"without a cache": without, "with": with_one}
 plotting.lines(curves, x="tokens so far", y="billions", at=lengths)
 
 # %% [markdown]
-# With a cache the new token still meets every key, so the cost of attention grows in proportion to the context;
-# at first it is small compared with the rest. In a long context, attention costs more than all the matrices
-# together:
+# With a cache the new token still meets every key, so the cost of attention grows in proportion to the context. After
+# how many tokens does it cost more than all the matrices together?
 
 # %% alt="Billions of multiplications for one more token with a cache, over contexts up to 32,768 tokens. Matrices and head are a flat line a little above 0.1; attention rises in a straight line from 0, crosses it between 6,000 and 7,000 tokens and ends near 0.6." caption="Multiplications for one more token with a cache, in long contexts"
 lengths = [1, *range(2048, 32769, 2048)]
@@ -255,8 +252,8 @@ curves = {"attention": attending, "all else": [rest] * len(lengths)}
 plotting.lines(curves, x="tokens so far", y="billions", at=lengths)
 
 # %% [markdown]
-# The price is memory: two rows of d numbers for each token and block. For one text that fills GPT-3's
-# context, at two bytes a number:
+# The price is memory: two rows of d numbers for each token and block. One text that fills GPT-3's context, at two
+# bytes a number:
 
 # %%
 numbers = 2 * 96 * 2048 * 12288  # keys and values · L · N · d
@@ -277,12 +274,11 @@ for name, cached in {"without a cache": False, "with a cache": True}.items():
 # %% [markdown]
 # ## A small model drafts, the large one checks
 #
-# With a cache, the model is still called once for each token. Speculative decoding (Leviathan et al.
-# 2023; not in the book) calls it less often. A small model, the draft, proposes a few tokens. The large
-# model reads them all in one call and checks them from left to right. If p is the large model's
-# distribution and q the draft's, it accepts token x with probability min(1, p(x)/q(x)). The first rejected
-# token is replaced by a draw from max(0, p − q), renormalized, and the tokens after it are discarded. The
-# result has exactly the large model's distribution:
+# With a cache, the model is still called once for each token. Speculative decoding (Leviathan et al. 2023; not in the
+# book) calls it less often. A small model, the draft, proposes a few tokens; the large one reads them all in one call
+# and checks them from left to right. If p is the large model's distribution and q the draft's, it accepts token x
+# with probability min(1, p(x)/q(x)). The first rejected token is replaced by a draw from max(0, p − q), renormalized,
+# and the tokens after it are discarded. The result has exactly the large model's distribution:
 
 # %%
 p = torch.tensor([0.5, 0.3, 0.2, 0.0])
@@ -295,9 +291,9 @@ print(f"{sum(accepted):.0%} of such a draft's tokens are accepted")
 
 # %% [markdown]
 # Our draft has one block of half the width, trained on the same text. At temperature 0 a token is accepted if it is
-# the large model's own choice, so the text is the same, with fewer calls of the large model. The draft proposes
-# four tokens at a time; if all are right, the same call gives a fifth. So 16 calls would be the fewest. An untrained
-# draft is no help:
+# the large model's own choice, so the text is the same. The draft proposes four tokens at a time; if all are right,
+# the same call gives a fifth. So for 80 tokens 16 calls would be the fewest. How many does our draft need, and an
+# untrained one?
 
 # %%
 draft = trained(32, 1, 500)

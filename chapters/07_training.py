@@ -5,10 +5,10 @@
 #
 # Train a model to predict the next token: the loss, one step, the loop, and five models to compare.
 #
-# You will be able to compute cross-entropy by hand; say why one pass gives a loss at every position; and compare
-# five models, from a table of bigrams to a Transformer. In the whole chapter you also compute perplexity, and do
-# a training step yourself, the optimizer included. Read first: [The language model](05_language_model.py). About
-# 75 minutes; the comparison can wait for another day.
+# What helps most: a head that looks back, more heads, whole blocks, or more room? You will be able to compute
+# cross-entropy by hand; say why one pass gives a loss at every position; and compare five models, from a table of
+# bigrams to a Transformer. In the whole chapter you also compute perplexity, and do a training step yourself. Read
+# first: [The language model](05_language_model.py). About 70 minutes; the comparison can wait for another day.
 
 # %% [markdown]
 # ## One word
@@ -116,8 +116,8 @@ torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
 plotting.show_source(next_token_loss)
 
 # %% [markdown] tags=["more"] gist="Why a loss takes logits: with a softmax first, it overflows"
-# PyTorch's `cross_entropy` agrees with the loop, and the package calls it. It takes logits rather than
-# probabilities, and here is why:
+# Why does `cross_entropy` take logits, and not probabilities? What should a word cost whose logit is 200 below the
+# other's?
 
 # %%
 u, first = torch.tensor([[0.0, 200.0]]), torch.tensor([0])
@@ -130,8 +130,8 @@ print("from the logits:", next_token_loss(u, first).item())
 # %% [markdown] tags=["more"] gist="The truth minus the prediction: watch it lower the loss step by step"
 # ## The gradient of the loss
 #
-# Training changes the logits in the direction that lowers the loss. For a single position that
-# direction is very simple: it is the truth minus the prediction, $\mathbf y-\hat{\mathbf y}$.
+# In which direction should the logits move to lower the loss? For a single position it is the truth minus the
+# prediction, $\mathbf y-\hat{\mathbf y}$.
 
 # %%
 u = y_hat.log().requires_grad_()  # logits that give ŷ
@@ -231,9 +231,8 @@ plotting.show_source(draw_random_windows)
 # %% [markdown] tags=["more"] gist="The probability of a text, perplexity, and bits per character"
 # ## Perplexity
 #
-# By the chain rule, the probability of a text is the product of the probabilities that the model gave to its
-# words. We work with its logarithm, since a product of many probabilities soon gets too small for
-# any float:
+# By the chain rule, the probability of a text is the product of the probabilities that the model gave to its words.
+# That soon gets too small for any float, so we work with its logarithm:
 #
 # <span class="eq" id="eq-likelihood">likelihood · 7.56 in the Aug 2026 draft</span>
 #
@@ -413,14 +412,14 @@ lines = ["summed", "(share", "nn.utils", "group[", "optimizer.step"]
 plotting.show_source(training_step, only=lines)
 
 # %% [markdown]
-# The package's step can also accumulate gradients when a batch is too large for the memory, and compute in
-# bfloat16. The update rule is the same.
+# (`share` is the loss of a part, where a batch is read in parts, and `world_size` the number of processes: here the
+# whole, and one.)
 
 # %% [markdown]
 # ## The loop
 #
-# The training loop draws a batch, makes a step, and repeats. A step computes the loss and its gradient, and
-# AdamW moves each weight a little against it.
+# The training loop draws a batch, makes a step, and repeats. A step computes the loss and its gradient, and AdamW
+# moves each weight a little against it.
 
 # %%
 from copy import deepcopy
@@ -453,16 +452,15 @@ print(f"loss {record.val_loss:.3f}; it predicts:", *predicted)
 
 # %% [markdown]
 # The model has memorized its one sentence.
-# <autoref identifier="slp_transformer.training.trainer.train">train</autoref> also measures the
-# validation loss, saves checkpoints, resumes, stops early, and picks the device.
+# (<autoref identifier="slp_transformer.training.trainer.train">train</autoref> also measures the validation loss,
+# saves checkpoints, resumes and stops early.)
 
 # %% [markdown]
 # ## What each part is worth
 #
-# We build the model up from almost nothing, in the order of Andrej Karpathy's lecture *Let's build GPT* (2023),
-# and compare the validation losses of five versions. All read the same number of characters at the same
-# learning rate. The text is the beginning of *Moby-Dick*, and the tokens are characters. (Put the path of a
-# text of your own into `corpus`.)
+# We build the model up from almost nothing, in the order of Andrej Karpathy's lecture *Let's build GPT* (2023), and
+# compare the validation losses of five versions. All read the same number of characters of *Moby-Dick* at the same
+# learning rate. (Put the path of a text of your own into `corpus`.) Which step will gain most?
 
 # %%
 from slp_transformer.data import iter_documents, train_tokenizer
@@ -478,9 +476,8 @@ print(f"{len(learned):,} characters to train on, {len(held_out):,} held out")
 print(f"a uniform guess among {vocab_size}: {log(vocab_size):.2f} nats")
 
 # %% [markdown]
-# The first four models read windows of 8 characters, 64 at a time. After training, each writes 200 characters:
-# it starts from a space and draws each from its prediction after the last 8. All use the same random numbers,
-# so where the texts differ, the models differ.
+# The first four models read windows of 8 characters, 64 at a time. After training, each writes 200 characters, all
+# with the same random numbers: where the texts differ, the models differ.
 
 # %%
 from textwrap import fill
@@ -552,9 +549,9 @@ plotting.heatmap(chosen, lefts, [c.replace(" ", "␣") for c in rights], top=1)
 # %% [markdown]
 # ### One head
 #
-# To look further back, a model needs attention. In the second model each character is a row of d = 32, with its
-# position added; one head (A = 1) looks back; and [chapter 5](05_language_model.py)'s language model head turns
-# rows into logits. There is no residual stream, no norm and no feedforward layer.
+# To look further back, a model needs attention. Here each character is a row of d = 32, with its position added; one
+# head (A = 1) looks back; and [chapter 5](05_language_model.py)'s head turns rows into logits. There is no residual
+# stream, no norm and no feedforward layer.
 
 # %%
 from torch import nn
@@ -591,8 +588,8 @@ compare("one head", scale_up(one, one.input))
 # %% [markdown]
 # ### Four heads
 #
-# Now the same matrices are split into four heads, each with queries of size 8 instead of 32. The number of
-# parameters is the same, but a position can look at several places at once.
+# Now the same matrices are split into four heads, with queries of size 8 instead of 32: as many parameters, but a
+# position can look at several places at once.
 
 # %%
 torch.manual_seed(0)
@@ -600,8 +597,8 @@ four = Attends(num_heads=4)
 compare("four heads", scale_up(four, four.input))
 
 # %% [markdown] tags=["more"] gist="How far back each head looks"
-# What do the heads look at? Here are the attention weights of the last position of a window, averaged over all
-# windows of the held-out text.
+# How far back will the heads look: one character, four, eight? Here are the attention weights of the last position of
+# a window, averaged over the held-out text.
 
 # %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself. Most of the rest goes to the character before it, and a little to the one before that; further back there is almost nothing." caption="How far back each head looks"
 (batch,) = TokenWindowSource(held_out, N).iter_eval(len(held_out))
@@ -618,8 +615,8 @@ print("on itself:", *(f"{w:.2f}" for w in weights[:, -1]))
 plotting.heatmap(weights, names, places, top=1)
 
 # %% [markdown]
-# All of them look mainly at the character itself: without a residual stream, a head is the only way for it to
-# reach the output. How far back the four look differs, with three of four seeds.
+# All of them look mainly at the character itself: without a residual stream, a head is the only way for it to reach
+# the output.
 
 # %% [markdown]
 # ### Blocks
@@ -637,8 +634,8 @@ compare("blocks", scale_up(small, small.embedding))
 # %% [markdown]
 # ### More room
 #
-# Eight characters are little more than a word. The last model has a window of 64, and rows twice as wide. It
-# reads as many characters in each of as many steps, 8 windows of 64 instead of 64 of 8.
+# Eight characters are little more than a word. The last model has rows twice as wide and reads windows of 64, 8 in
+# each step instead of 64 of 8.
 
 # %%
 torch.manual_seed(0)
@@ -662,27 +659,26 @@ axes = {"x": "thousands of characters read", "y": "nats per character"}
 plotting.lines(curves, **axes)
 
 # %% [markdown]
-# Each model has a lower loss than the one before, with each of three seeds (`benchmarks/results/chapter_seeds`).
-# One head passes on a single mixture of the characters so far; four heads pass on four. The three blocks bring the
-# residual stream, the norms and the feedforward layers, and six times as many parameters. Where two things changed at once, these runs cannot say which of them helped.
+# [Each model](../benchmarks/results/chapter_seeds/README.md) has a lower loss than the one before; the blocks gain
+# most. One head passes on a single mixture of the characters so far; four heads pass on four. The three blocks bring
+# the residual stream, the norms and the feedforward layers, and six times as many parameters. Where two things
+# changed at once, these runs cannot say which of them helped.
 
 # %% [markdown]
 # ## What dropout is for
 #
-# A model that reads a short text again and again learns it by heart: the training loss goes on falling, the validation
-# loss rises. *Dropout* sets numbers to 0 with probability p, anew in each training step: in X, among the weights of
-# attention and in what each sublayer adds. So memorizing cannot depend on a few numbers that happen to fit together.
-# The others are divided by 1 − p, which keeps the mean; after training nothing is dropped. On 5,000 characters, read
-# 80 times, dropout lowered validation loss from about 3.3 nats to 2.5 or 2.6, as stopping early did; on a long text it
-# only slowed learning (`benchmarks/results/reasons`).
+# A model that reads a short text again and again learns it by heart: the training loss goes on falling, the
+# validation loss rises. *Dropout* sets numbers to 0 with probability p, anew in each training step: in X, among the
+# weights of attention and in what each sublayer adds. So memorizing cannot depend on a few numbers that happen to fit
+# together. The others are divided by 1 − p, which keeps the mean; after training nothing is dropped. On 5,000
+# characters, read 80 times, dropout lowered validation loss from about 3.3 nats to [2.5 or
+# 2.6](../benchmarks/results/reasons/README.md), as stopping early did; on a long text it only slowed learning.
 
 # %% [markdown] tags=["more"] gist="Five models on a million characters of Shakespeare, and what the last one writes"
 # ## On Tiny Shakespeare
 #
-# Here are the first four models, and a larger fifth, on a million characters of Shakespeare's plays, a common
-# corpus for models of this size. The first four read 1.23 million characters. The last one, with four blocks
-# and rows of 128, read 1.54 million at half the learning rate, so the budgets are *not* equal here. The losses
-# are means over the last tenth of the text, cut into windows:
+# Here are the first four models and a larger fifth (four blocks, rows of 128, a quarter more text read) on [a million
+# characters](../benchmarks/results/ladder/README.md) of Shakespeare's plays:
 #
 # | model | nats | bits per character | perplexity |
 # |---|---|---|---|
@@ -692,8 +688,7 @@ plotting.lines(curves, **axes)
 # | blocks | 2.049 | 2.96 | 7.8 |
 # | more room | 1.766 | 2.55 | 5.8 |
 #
-# A uniform guess among its 65 characters costs 4.17 nats. Command, machine and date are in
-# `benchmarks/results/ladder`, together with the curves below and a sample from each model.
+# A uniform guess among its 65 characters costs 4.17 nats.
 
 # %% alt="The same five curves for Tiny Shakespeare, over up to 1.5 million characters read. The four small models flatten early, at 2.49, 2.39, 2.22 and 2.05; the last one starts more slowly, crosses them all and ends at 1.77, still falling." caption="Validation loss of the five models on Tiny Shakespeare"
 import csv

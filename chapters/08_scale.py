@@ -6,18 +6,17 @@
 # See what a larger model gains, what it costs in memory, and how to fine-tune it without training all its
 # weights.
 #
-# You will be able to say what loss a scaling law predicts, and how far to trust it; fit such laws to
-# models that you train here; count the parameters and the cache of the models people use; and fine-tune a
-# model by LoRA, merge it, and say what that saves. Read first:
-# [Training](07_training.py). About 60 minutes.
+# How many times as many parameters would halve a model's loss: four, a hundred, a thousand? Write down a guess; the
+# second cell answers. You will be able to fit a scaling law and say how far to trust it; count the parameters and the
+# cache of the models people use; and fine-tune a model by LoRA. Read first: [Training](07_training.py).
+# About 55 minutes.
 
 # %% [markdown]
 # ## Three laws
 #
-# With enough text and compute, a larger model has a lower loss. Kaplan and others (2020) trained models over many orders of
-# magnitude and found that the loss L falls as a power: with the number of parameters N (the
-# embeddings not counted), with the tokens D of the corpus, and with the compute C of training, each
-# as long as neither of the other two is the bottleneck.
+# A larger model has a lower loss. By how much? Kaplan and others (2020) found one kind of law for three quantities:
+# the number of parameters N (the embeddings not counted), the tokens D of the corpus, and the compute C of training.
+# The loss L falls as a power of each, as long as neither of the other two is the bottleneck.
 #
 # <span class="eq" id="eq-L(N)">L(N) · 8.49 in the Jan 2026 draft</span>
 # <span class="eq" id="eq-L(D)">L(D) · 8.50 in the Jan 2026 draft</span>
@@ -52,8 +51,8 @@ for name, (_, alpha) in book.items():
     print(f"twice the {name}: {2**-alpha:.3f} times the loss")
 
 # %% [markdown]
-# The exponents are small. Doubling the parameters takes 5% off the loss, whatever the size; to
-# halve it takes $2^{1/\alpha}$ times as many.
+# The exponents are small: doubling the parameters takes 5% off the loss, whatever the size. To halve it takes
+# $2^{1/\alpha}$ times as many. Now for your guess:
 
 # %%
 for name, (_, alpha) in book.items():
@@ -68,8 +67,8 @@ for name, constants in book.items():
 plotting.show_source(PowerLaw.__call__)
 
 # %% [markdown]
-# On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. Compare the two pairs of
-# axes:
+# On plain axes this looks as if progress had stopped. On logarithmic axes it is a straight line,
+# $\log L=\alpha\log x_c-\alpha\log x$:
 
 # %%
 from math import log10
@@ -105,10 +104,10 @@ plotting.show_source(PowerLaw.fit, only=terms)
 # %% [markdown]
 # ## Compute
 #
-# Each weight costs a multiplication and an addition in the forward pass, and twice that in the backward
-# pass. So a training run costs about 6 operations for each parameter and each token (Kaplan et al. 2020;
-# the book leaves it open). The rule leaves out scores and logits. The scores cost little beside the matrices when
-# the text is short compared with d, the logits when |V| is small compared with $12Ld$.
+# Each weight costs a multiplication and an addition in the forward pass, and twice that in the backward pass. So
+# training takes about 6 operations for each parameter and each token (Kaplan et al. 2020). The rule leaves out the
+# scores, which cost little while the text is short compared with d, and the logits, while |V| is small compared with
+# $12Ld$.
 
 # %%
 import torch
@@ -146,11 +145,10 @@ for name, x in (("parameters", 175e9), ("compute", C / FLOPS_PER_PF_DAY)):
 #
 # ## A study of our own
 #
-# The constants hold for one corpus, its tokenization and one kind of model. We can test the form of the
-# law on a desktop computer. Nine character-level language models are trained on *Moby-Dick*: three widths
-# and three numbers of tokens, each with its own learning-rate schedule. The validation loss is measured
-# on the last tenth of the text. Here D is the number of characters read; where it exceeds the training text,
-# the model reads the text again.
+# The constants hold for one corpus, its tokenization and one kind of model; the form of the law can be tested on a
+# desktop computer. Nine character-level models are trained on *Moby-Dick*: three widths, and three numbers of tokens.
+# D counts the characters read, those read again too. Guess first: which width wins with the fewest characters, and
+# which with the most?
 
 # %%
 from slp_transformer.data import load_moby_dick, train_tokenizer
@@ -195,10 +193,10 @@ for (N, D), loss in study.items():
 plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 
 # %% [markdown]
-# Read the curves from left to right. With the fewest tokens the small model is ahead; with the most, each larger
-# one has a lower loss, though not with every seed. So should more compute go
-# into a larger model or into more tokens? Kaplan and others put most of it into the model. Hoffmann et al. (2022)
-# found that both should grow in equal proportion, with about 20 tokens for each parameter. And here?
+# With the fewest tokens the small model is ahead; with the most, each larger one has a lower loss, though not with
+# every seed. So should more compute go into a larger model or into more tokens? Kaplan and others put most of it into
+# the model. Hoffmann et al. (2022) found that both should grow alike, with about 20 tokens for each parameter. And
+# here?
 
 # %%
 compute = {}
@@ -209,11 +207,11 @@ for C, found in sorted(compute.items()):
     print(f"C = {C:.1e}: best of {among} is N = {N:,} with {loss:.3f}")
 
 # %% [markdown]
-# Where two or three cost about the same, a small one that read more is best; the 29 runs below show when a larger one
-# overtakes it. The law [(8.51)](#eq-L(C)) describes the best model at each cost. (`benchmarks/results/chapter_seeds`)
+# Where two or three cost about the same, [a small one that read more](../benchmarks/results/chapter_seeds/README.md)
+# is best. The law [(8.51)](#eq-L(C)) describes the best model at each cost.
 #
 # Now a prediction: fit L(N) to the three models that read the most, predict the loss of one four times as large as
-# the largest, and train it.
+# the largest, and train it. Will it lie on the line?
 
 # %%
 most = {N: loss for (N, D), loss in study.items() if D == 2**19}
@@ -225,13 +223,14 @@ N, loss = measure(64, 2**19)
 print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 
 # %% [markdown]
-# Three points lie close to a line, but the fourth misses it, below or above, depending on the seed. A good fit does
-# not say how far a law can be extrapolated.
+# Three points lie close to a line; the fourth [misses it, below or
+# above](../benchmarks/results/chapter_seeds/README.md), depending on the seed. A good fit does not say how far a law
+# reaches.
 #
 # ## A million characters
 #
-# Here are 29 models on Tiny Shakespeare, of five widths, that read up to four million characters
-# (`benchmarks/results/scaling`).
+# Here are [29 models](../benchmarks/results/scaling/README.md) on Tiny Shakespeare: five widths, up to four million
+# characters read. Follow one curve until the next crosses it: from there on, the larger model pays.
 
 # %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters. Each begins further right than the one before, and above it there; the second and third cross the one before, the two largest do not yet." caption="Loss against compute, for 29 runs of five sizes"
 import csv
@@ -256,16 +255,16 @@ plotting.lines(recorded, **axes) if recorded else None
 # | L(D), all with 393,216 parameters | 5 | 0.113 | 1.922 | 1.850 |
 # | L(C), the runs that no cheaper one beats | 10 | 0.065 | 1.818 and 1.651 | 1.857 and 1.719 |
 #
-# The predictions miss by 0.04 to 0.07 nats. L(N) and L(C) promise too much: a million characters are no longer enough
-# for the larger models. Every power law goes to 0 in the end, but no model's loss can fall below the entropy of the
+# The predictions miss by 0.04 to 0.07 nats. L(N) and L(C) promise too much: a million characters are not enough for
+# the larger models. And every power law goes to 0 in the end, but no model's loss can fall below the entropy of the
 # text. So trust a law a little beyond the models that it was fitted to, and less with each step.
 
 # %% [markdown]
 # ## How many parameters?
 #
-# [Chapter 5](05_language_model.py) counted the parameters of a model: about $12\,n_{layer}\,d^2$ in its
-# matrices [(8.52)](05_language_model.py#eq-param-count). Here is that rule for the six models in the
-# book's table (Fig. 7.24), next to a count of their actual matrices and the total that their publishers give.
+# [Chapter 5](05_language_model.py) counted the parameters of a model: about $12\,n_{layer}\,d^2$ in its matrices
+# [(8.52)](05_language_model.py#eq-param-count). Here is that rule for the six models in the book's table (Fig. 7.24),
+# next to a count of their matrices and the published total. For which is the rule exact?
 
 # %%
 from slp_transformer.model_sizes import PUBLISHED_MODELS
@@ -278,10 +277,9 @@ for name, model in PUBLISHED_MODELS.items():
     print(f"{name:15}", *(f"{x:8.3f}" for x in row))
 
 # %% [markdown]
-# For the two models built like the book's block, the rule is exact. The other four have a feedforward
-# layer with three matrices [(7.22)](02_block.py#eq-swiglu), and queries that share keys and values
-# ([chapter 14](14_todays_block.py)); some also have heads whose size is not d/A. So their count has 3
-# feedforward matrices instead of 2, and G key-value heads beside the A query heads:
+# For the two that are built like the book's block. The other four have a feedforward layer with three matrices
+# [(7.22)](02_block.py#eq-swiglu), and G key-value heads that the A query heads share ([chapter
+# 14](14_todays_block.py)); in some, heads have another size than d/A:
 
 # %%
 from slp_transformer.model_sizes import PublishedModel
@@ -299,9 +297,10 @@ plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 # %% [markdown]
 # ## What the cache costs
 #
-# While a model generates text, it keeps a key and a value of each token for each key-value head, in every
-# block ([chapter 6b](06b_cache.py), [(8.53)](06b_cache.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$
-# numbers for each token, and fewer if heads share keys and values. In 16-bit numbers, for one text:
+# While a model generates text, it keeps a key and a value of each token for each key-value head, in every block
+# ([chapter 6b](06b_cache.py), [(8.53)](06b_cache.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$ numbers for each
+# token, and fewer if heads share keys and values. Can one text's cache be larger than the model's weights? In 16-bit
+# numbers:
 
 # %%
 for name, model in PUBLISHED_MODELS.items():
@@ -311,7 +310,7 @@ for name, model in PUBLISHED_MODELS.items():
     print(f"{name:15} {line}, {weights:7.1f} GB of weights")
 
 # %% [markdown]
-# (Models with rotary positions, see [chapter 14](14_todays_block.py), are counted at 131,072 tokens.) GPT-3, whose 96
+# It can: at 131,072 tokens, the cache of Qwen3-0.6B takes twelve times the memory of its weights. GPT-3, whose 96
 # heads all have keys and values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7
 # times the memory: its 128 heads share 8 keys and values.
 #
@@ -337,17 +336,16 @@ print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 #
 # ## LoRA
 #
-# To teach a model something new, we can continue training: every weight changes, and the result is as
-# large as the model was. LoRA (low-rank adaptation, Hu et al. 2022) freezes W and learns an update to add to it, as a product
-# of two thin matrices (Fig. 8.19; in the August 2026 draft Fig. 8.8). For W [k×d], A (not the heads) is [k×r] and B [r×d], with r much smaller than both.
+# To teach a model something new, we can train it further. Then every weight changes, and each new skill is a model as
+# large as the first. LoRA (low-rank adaptation, Hu et al. 2022) freezes W and learns an update to add to it, as a
+# product of two thin matrices (Fig. 8.19; in the August 2026 draft Fig. 8.8). For W [k×d], A (not the heads) is [k×r]
+# and B [r×d], with r much smaller than both.
 #
 # <span class="eq" id="eq-lora">lora · 8.54 · 8.1</span>
 #
 # $$
 # \mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B\tag{8.54 · 8.1}
 # $$
-#
-# (In the August 2026 draft the equation is in the chapter on post-training.)
 
 
 # %%
@@ -397,15 +395,15 @@ torch.testing.assert_close(A @ B, update)
 plotting.interactive_steps("Rank r", states)
 
 # %% [markdown]
-# With these weights copied, Hugging Face's `peft` computes the same outputs and gradients (a test asserts it).
+# In the package:
 
 # %%
 plotting.show_source(lora)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book does not say how A and B are initialized. As in the paper, A is random and B is 0, so the model starts unchanged. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r (another α than the exponents), which we leave to B. In the package a layer computes W + AB in each pass and multiplies by that once; the assertion above shows that the result is the same.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book does not say how A and B are initialized. As in the paper, A is random and B is 0, so the model starts unchanged. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r (another α than the exponents), which we leave to B. In the package a layer multiplies by W + AB once; the assertion above shows that this is the same.</p></div>
 #
-# The module that replaces W is short:
+# The module that takes W's place:
 
 # %%
 from slp_transformer.lora import LoRA
@@ -415,9 +413,9 @@ plotting.show_source(LoRA.forward)
 # %% [markdown]
 # ## Another style of guitar
 #
-# The practice corpus of [chapter 12](12_guitar_tab.py) has studies of eight kinds. A small model is trained
-# on five of them: scales, arpeggios, picking and so on. Then it is fine-tuned on blues: shuffles,
-# walking basses and solos, three kinds of piece which it has never seen.
+# The practice corpus of [chapter 12](12_guitar_tab.py) has studies of eight kinds. A small model learns five of them:
+# scales, arpeggios, picking and so on. Then it is fine-tuned on blues: shuffles, walking basses and solos, three
+# kinds of piece which it has never seen.
 
 # %%
 from slp_guitar.practice import make_practice_studies
@@ -453,7 +451,9 @@ known, unknown = losses(base)
 print(f"on the first styles {known:.3f} nats a token, on blues {unknown:.3f}")
 
 # %% [markdown]
-# Now five copies are fine-tuned on blues: four by LoRA, and one with all of its weights.
+# Now five copies are fine-tuned on blues: four by LoRA, and one with all of its weights. With r = 1, LoRA trains
+# 1,024 numbers instead of 159,680. What share of the gain will it reach? Each line gives the loss on the first styles
+# and on blues, and that share.
 
 # %%
 from copy import deepcopy
@@ -500,12 +500,12 @@ blue = {"before": unknown} | {name: b for name, (_, b) in results.items()}
 plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
-# The second number is the loss on blues, the first that on the styles learned before. With a small share of the
-# weights, LoRA reaches 42 to 66% of what training all of them gains here, and more with the feedforward layers. Each
-# copy gets worse on the first styles; with LoRA the base is still there underneath. (`benchmarks/results/chapter_seeds`)
+# With r = 1, LoRA reaches [a little less than half](../benchmarks/results/chapter_seeds/README.md) of what training
+# all weights gains; with r = 8, more than half, and most where it is in the feedforward layers, too. Each copy gets
+# worse on the first styles. But with LoRA the base is still there underneath.
 #
-# Merging adds AB to W. The outputs stay the same up to rounding, and the model is an ordinary one again,
-# as fast as before. Or remove A and B, and the base model is back, bit for bit.
+# Merging adds AB to W: the same outputs up to rounding, from an ordinary model, as fast as before. Or remove A and B,
+# and the base is back, bit for bit.
 
 # %%
 student = tuned["LoRA, r = 8"]

@@ -5,10 +5,10 @@
 #
 # Read the activations of a trained model, change them, and find heads with a specific function.
 #
-# You will be able to read and replace any tensor of a forward pass by its letter in the book; follow the
-# residual stream with the logit lens; and train a model in which induction heads arise, find them by a score,
-# and show what breaks without them. Read first: [One matrix X](03_one_matrix.py) and
-# [Training](07_training.py). About 55 minutes.
+# A made-up name comes for the second time, and after its first letters a Transformer completes it. Which part of it
+# knows how? You will be able to read and replace any tensor of a forward pass; follow the residual stream with the
+# logit lens; and train a model in which induction heads arise, find them by a score, and show what breaks without
+# them. Read first: [One matrix X](03_one_matrix.py) and [Training](07_training.py). About 55 minutes.
 
 # %% [markdown]
 # ## A model to look into
@@ -69,8 +69,9 @@ from slp_transformer.hooks import HookedModule
 plotting.show_source(HookedModule.hook_point)
 
 # %% [markdown]
-# Activations can be changed, too: a function takes an activation and returns the one to use instead. Here
-# block 1's attention adds nothing to the stream; then its second head outputs zeros. This is called *ablation*.
+# Activations can be changed, too: a function takes an activation and returns the one to use instead. Here block 1's
+# attention adds nothing to the stream; then its second head outputs zeros. This is called *ablation*. How much will
+# the loss rise?
 
 # %%
 from slp_transformer.interpret import zero_ablate
@@ -86,17 +87,14 @@ print(f"{before:.3f} nats; without block 1's attention {without:.3f},")
 print(f"without its second head {no_head:.3f}")
 
 # %% [markdown]
-# Neither ablation costs much: this model makes little use of block 1's attention. Afterwards the model is as
-# before, bit for bit. To record attention weights, the package has to compute them, which PyTorch's
-# `scaled_dot_product_attention` ([chapter 3](03_one_matrix.py)) need not do; where nothing is recorded, that
-# function is still used.
+# Hardly at all: this model makes little use of block 1's attention. Afterwards the model is as before, bit for bit.
 
 # %% [markdown]
 # ## What heads look at
 #
-# Chapters 1 to 4 drew attention for vectors made by hand. These weights were learned. A simple pattern is to
-# attend to the previous token; a head's score is its mean weight there, over 100 windows of the validation
-# text.
+# Chapters 1 to 4 drew attention for vectors made by hand. These weights were learned. A simple pattern is to attend
+# to the previous token; a head's score is its mean weight there, over 100 windows of the validation text. In which
+# block would you look for such a head?
 
 # %%
 from slp_transformer.interpret import previous_token_score
@@ -125,13 +123,13 @@ for place in (best, least):
 plotting.panels(*panels)
 
 # %% [markdown]
-# The pattern is in block 0, above all in one head; which one depends on the seed. The heads of the blocks above score about what uniform weights do.
+# The pattern is in block 0, above all in one head; which one depends on the seed. The blocks above score about what
+# uniform weights do.
 #
 # ## The residual stream, sublayer by sublayer
 #
-# The stream begins as X and each sublayer adds to it: T² by attention, T⁵ by the feedforward layer. How
-# much does each write? Here is the mean norm of what it adds, and that of the stream that it is added
-# to:
+# The stream begins as X and each sublayer adds to it: T² by attention, T⁵ by the feedforward layer. Which of the six
+# writes most? Here is the mean norm of what each adds, and of the stream that it is added to:
 
 # %%
 with torch.no_grad(), patch_activations(model) as seen:
@@ -143,8 +141,9 @@ for l in range(3):
         print(f"block {l} {name:9}: {added:5.2f} added to {length:5.2f}")
 
 # %% [markdown]
-# The *logit lens* asks what the model would say if the stream ended here. It multiplies an inner row
-# by $\mathbf E^\top$, as [(8.46)](05_language_model.py#eq-logits) does the last one (the book then takes the softmax, as we do below):
+# The *logit lens* asks what the model would say if the stream ended here. It multiplies an inner row by
+# $\mathbf E^\top$, as [(8.46)](05_language_model.py#eq-logits) does the last one. What would it say of X itself,
+# which no block has read?
 #
 # <span class="eq" id="eq-logit-lens">logit-lens · prose of 8.9.2 · prose of 10.3</span>
 #
@@ -180,10 +179,9 @@ axes = {"x": "sublayers passed", "y": "nats per character"}
 plotting.lines(curves, levels=levels, **axes)
 
 # %% [markdown]
-# At the bottom the lens with the norm is far worse than a uniform guess. Since E is tied, a row of X resembles
-# the row of its own character in E, so the lens predicts the token that was just read. The loss falls mainly at
-# the feedforward layer of block 0, which also writes the longest rows; the four sublayers after it change it
-# little. Without the norm the loss is lower before that layer, close to a uniform guess, and higher after it.
+# At the bottom the lens with the norm is far worse than a uniform guess. Since E is tied, a row of X resembles the
+# row of its own character in E, so the lens predicts the token that was just read. The loss falls mainly at the
+# feedforward layer of block 0, which also writes the longest rows; the four sublayers after it change it little.
 #
 # One line, character by character: the probability that each inner row gives to the character that
 # actually follows.
@@ -210,16 +208,16 @@ print(f"true {''.join(follows)}")
 #
 # <span class="eq" id="eq-induction">induction · prose of 8.9.1 · prose of 10.6</span>
 #
-# *Mrs. Fezziwig … Mrs. Fez*: anyone who has read the name once can complete it. The rule is A B … A → B: find
-# where this token occurred before, and predict what came after it. (In the book's softer form, `A* B* … A → B`,
-# the earlier pair need only be similar. Our tokens below have no meaning, so only the exact form applies.) A
-# head that does so is an *induction head*. It needs a partner in a block below: a head that attends to the
-# previous token and writes what it read, so that each token's row also says which token came before it.
+# *Mrs. Fezziwig … Mrs. Fez*: anyone who has read the name once can complete it. The rule is A B … A → B: find where
+# this token occurred before, and predict what came after it. (In the book's softer form, `A* B* … A → B`, the earlier
+# pair need only be similar.) A head that does so is an *induction head*. It needs a partner in a block below: a head
+# that attends to the previous token and writes what it read, so that each token's row also says which token came
+# before it.
 #
-# To see them form, we make sequences that only the rule can predict. Each has an order of its own, a
-# random permutation that says which token follows which, and three times in ten it jumps to a random
-# token instead. Nothing can be memorized, since the next sequence has another order, and positions carry
-# no information. The loss counts only what the rule can predict: pairs that have occurred before.
+# To see them form, we make sequences that only the rule can predict. Each has an order of its own, a random
+# permutation that says which token follows which, and three times in ten it jumps to a random token instead. Nothing
+# can be memorized, since the next sequence has another order. The loss counts only what the rule can predict: pairs
+# that have occurred before.
 
 # %%
 V, N = 24, 32
@@ -253,9 +251,8 @@ def rule_targets(ids, after):
 
 
 # %% [markdown]
-# `train` takes a tensor of tokens, as above, or any object with these three methods: `draw` makes a random
-# batch, `iter_eval` the validation batches, and `fingerprint` identifies the data, so that a resumed run can check
-# that they are the same.
+# `train` takes any object with these three methods: `draw` makes a random batch, `iter_eval` the validation batches,
+# and `fingerprint` identifies the data.
 
 # %%
 from slp_transformer.data.batches import Batch
@@ -275,8 +272,8 @@ class Orders:
 
 
 # %% [markdown]
-# Two blocks of two heads. The matrices start larger than GPT-2's, and the embeddings even more so than in
-# chapter 7.
+# Two blocks of two heads, with matrices that start larger than GPT-2's, and embeddings even more so. Will the rule be
+# learned little by little, or all at once?
 
 # %% alt="Loss over 1,400 steps, with a dashed line for a uniform guess at 3.18. It falls slowly at first, then steeply, and slowly again." caption="The loss while induction arises"
 torch.manual_seed(0)
@@ -293,8 +290,8 @@ levels = {"uniform guess": torch.tensor(24.0).log().item()}
 plotting.lines({"loss": points}, x="step", y="nats", levels=levels)
 
 # %% [markdown]
-# For several hundred steps little happens. Then the loss falls steeply: between steps 400 and 600 with seeds 0 and 2,
-# between 700 and 900 with seed 1. What has formed in between?
+# For several hundred steps little happens. Then, within [two hundred](../benchmarks/results/chapter_seeds/README.md),
+# the loss falls steeply. What has formed?
 #
 # ### Found by their score
 #
@@ -356,10 +353,10 @@ plotting.panels(*panels)
 
 # %% [markdown]
 # Both heads of block 0 attend to the previous token, both of block 1 to what came after this token the first time,
-# with far more of their weight than uniform weights have there, also with seeds 1 and 2. That is the pair that the book
-# draws in Fig. 8.20. Here it is for one token. The tokens at positions 2 and 3 come again at 18 and 19. Where
-# does the one at 19 attend? On the site, choose the tokens at 18 and at 5 in [Figure](#fig-induction) as well:
-# the one at 5 is met for the first time, and finds nothing to copy.
+# [with other seeds](../benchmarks/results/chapter_seeds/README.md), too. That is the pair that the book draws in
+# Fig. 8.20. Now for one token. Those at positions 2 and 3 come again at 18 and 19. Where does the one at 19 attend?
+# On the site, choose those at 18 and at 5 in [Figure](#fig-induction) as well: the one at 5 is met for the first
+# time, and finds nothing to copy.
 
 # %% alt="Four tokens of the first time, at places 2 to 5, and two of the second, at places 18 and 19. From the token at place 19 the strongest line leads to place 4: to what came after the same token the first time." caption="An induction head: the token that came again looks at what came after it the first time" figure="induction"
 picked = [2, 3, 4, 5, 18, 19]
@@ -404,9 +401,9 @@ for name, each in lost.items():
 plotting.interactive_steps("Ablated", states, start=3)
 
 # %% [markdown]
-# Without one head it still drops, so the block's other head can do much of the work. (Not with every seed: in two
-# other models one head of block 0 does most of its work.) Without both heads of either block, the model is worse than
-# a uniform guess: each block needs the other.
+# Without one head it still drops, so the block's other head can do much of the work. (In [two other
+# models](../benchmarks/results/chapter_seeds/README.md), one head of block 0 does most of it.) Without both heads of
+# either block, the model is worse than a uniform guess: each block needs the other.
 #
 # ### Two circuits
 #
@@ -419,11 +416,10 @@ plotting.interactive_steps("Ablated", states, start=3)
 # \mathbf W_{OV}=\mathbf W^{Vc}\,\mathbf W^{Oc}
 # $$
 #
-# Both are [d×d]; $\mathbf W^{Oc}$ is the head's own rows of $\mathbf W^O$ (in chapter 3, $\mathbf W^O_c$). With
-# the book's row vectors, tokens multiply from the left: token i scores token j by
-# $\mathbf x_i\mathbf W_{QK}\mathbf x_j^\top$ (before the division by $\sqrt{d_k}$), and a token with weight 1
-# adds $\mathbf x_j\mathbf W_{OV}$ to the stream. The paper writes columns, so its $W_OW_V$ is the transpose of
-# this; the library TransformerLens writes rows, as here.
+# Both are [d×d]; $\mathbf W^{Oc}$ is the head's own rows of $\mathbf W^O$ (in chapter 3, $\mathbf W^O_c$). With the
+# book's row vectors, tokens multiply from the left: token i scores token j by
+# $\mathbf x_i\mathbf W_{QK}\mathbf x_j^\top$ (before the division by $\sqrt{d_k}$), and a token with weight 1 adds
+# $\mathbf x_j\mathbf W_{OV}$ to the stream. (The paper writes columns, so its $W_OW_V$ is the transpose.)
 
 # %%
 from slp_transformer.interpret import (

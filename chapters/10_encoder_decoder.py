@@ -5,10 +5,10 @@
 #
 # Connect an encoder to a decoder, and watch the decoder learn where to look in the source.
 #
-# You will be able to say which tokens may attend to which in each of the three attentions; write
-# cross-attention with loops and with matrices; batch sources of different lengths; and train an
-# encoder-decoder whose attention you can predict. Read first: [The block](02_block.py) and [The
-# input](04_input.py). About 70 minutes.
+# A model is to play a phrase of notes backwards, and nobody tells it how. Where will it look to write its first note?
+# You will be able to say which tokens may attend to which in each of the three attentions; write cross-attention with
+# loops and with matrices; batch sources of different lengths; and train an encoder-decoder whose attention you can
+# predict. Read first: [The block](02_block.py) and [The input](04_input.py). About 70 minutes.
 
 # %% [markdown]
 # ## Left to right, or both ways
@@ -107,7 +107,9 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # %% [markdown]
 # ## The loss of an encoder
 #
-# A model that sees the next word cannot be trained to predict it. BERT (Devlin et al. 2019) masks some words instead and predicts those. Here $M$ is the set of masked positions, not the mask, and $\mathbf h^L_i$ the last block's output at position $i$; the head is that of a language model.
+# A model that sees the next word cannot be trained to predict it. So BERT (Devlin et al. 2019) masks some words, and
+# predicts those. Here $M$ is the set of masked positions, not the mask, and $\mathbf h^L_i$ the last block's output
+# at position $i$; the head is that of a language model.
 #
 # <span class="eq" id="eq-mlm-loss">mlm-loss · chapter 9 of both drafts</span>
 #
@@ -115,10 +117,9 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # L_{MLM}=-\frac1{|M|}\sum_{i\in M}\log P(x_i\mid\mathbf h^L_i)
 # $$
 #
-# Of ten words we replace two with an extra id, [MASK]. (BERT selects 15% of the words, leaves a few of these
-# as they are, and replaces a few with other words.) Only the masked positions count in the loss. The package
-# needs no second function for it: like PyTorch, `next_token_loss` ignores positions whose target is
-# `IGNORE_INDEX`, −100.
+# Of ten words we replace two with an extra id, [MASK]. (BERT selects 15% of the words, leaves a few of these as they
+# are, and replaces a few with other words.) Only the masked positions count: `next_token_loss`, like PyTorch, ignores
+# those whose target is −100.
 
 # %%
 from slp_transformer import (
@@ -173,8 +174,8 @@ print(f"untrained: {by_hand:.2f}; a uniform guess: {math.log(13):.2f}")
 # \tag{13.12}
 # $$
 #
-# The weights are $[m\times n]$, a row for each target token. There is no causal mask: nothing in
-# the source is the future. (The book's chapter on speech has both equations again, as 16.4 and 16.5.)
+# The weights are $[m\times n]$, a row for each target token. There is no causal mask: nothing in the source is the
+# future.
 
 # %% [markdown]
 # ### By hand: a lick played backwards
@@ -229,8 +230,8 @@ plotting.heatmap(alpha, ["G5", "D7", "D5"], lick, "α", "m × n", top=1)
 # %% [markdown]
 # ## Many heads
 #
-# Heads work as before: each has its own matrices, their outputs are concatenated and multiplied by $\mathbf W^O$. This function computes one token's attention over a *context*, and it serves all three attentions of an encoder-decoder: the context is the whole source (encoder), the
-# target so far (decoder), or the encoder's output (across).
+# One function serves all three attentions of an encoder-decoder: it computes one token's attention over a *context*,
+# which is the whole source (encoder), the target so far (decoder), or the encoder's output (across).
 
 
 # %%
@@ -268,12 +269,12 @@ plotting.show_source(MultiHeadAttention.project)
 # %% [markdown]
 # ## The decoder block
 #
-# The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with one more sublayer between
-# its two. The new one, too, reads a normalized copy of the stream and adds its output to the stream. The top row
-# below is [(8.40, 7.41)](03_one_matrix.py#eq-T1) to [(8.42, 7.43)](03_one_matrix.py#eq-T3), the bottom row
-# [(8.43, 7.44)](03_one_matrix.py#eq-T4) to [(8.45, 7.46)](03_one_matrix.py#eq-T-H) with $\mathbf C^3$ in the
-# place of $\mathbf T^3$. The row between them is new, and has no number in the book; its CrossAttention of two arguments
-# first makes the **Q**, **K** and **V** of [(13.11)](#eq-cross-QKV), for each head, and ends with $\mathbf W^O$.
+# The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with a third sublayer between its two: it,
+# too, reads a normalized copy of the stream and adds to it. The top row is [(8.40, 7.41)](03_one_matrix.py#eq-T1) to
+# [(8.42, 7.43)](03_one_matrix.py#eq-T3), the bottom row [(8.43, 7.44)](03_one_matrix.py#eq-T4) to
+# [(8.45, 7.46)](03_one_matrix.py#eq-T-H) with $\mathbf C^3$ for $\mathbf T^3$. The row between is new, and has no
+# number in the book; for each head it makes the **Q**, **K** and **V** of [(13.11)](#eq-cross-QKV), and it ends with
+# $\mathbf W^O$.
 #
 # $$
 # \begin{aligned}
@@ -336,9 +337,8 @@ assert apart > 0.1
 print(f"equation and figure differ by up to {apart:.1f} here")
 
 # %% [markdown]
-# PyTorch has such a block too. Its decoder layer is post-norm unless `norm_first=True`, it stores each
-# matrix transposed, the three of attention in one, and its attention, unlike the book's, has biases: we set
-# them to 0.
+# PyTorch's decoder layer agrees. It is post-norm unless `norm_first=True`, stores each matrix transposed, the three
+# of attention in one, and its attention has biases, which we set to 0.
 
 
 # %%
@@ -406,10 +406,8 @@ def decode(model, H_enc, target):
 
 
 # %% [markdown]
-# In the package it is
-# <autoref identifier="slp_transformer.encoder_decoder.EncoderDecoder">EncoderDecoder</autoref>,
-# made from the same configuration as the language model. It calls the encoder's stack with no
-# mask but that for padding, and the decoder's with `causal=True` and `H_enc`.
+# In the package it is <autoref identifier="slp_transformer.encoder_decoder.EncoderDecoder">EncoderDecoder</autoref>,
+# made from the same configuration as the language model.
 
 # %%
 from slp_transformer import EncoderDecoder, TransformerConfig
@@ -466,17 +464,15 @@ plotting.panels(
 )
 
 # %% [markdown]
-# In the encoder only padding is masked; in the decoder, padding and the future; in cross-attention, the
-# source's padding. For real tokens, the decoder's mask is the causal one, since padding comes after them.
-# What a row of padding sees does not matter, since it does not count in the loss. So the package passes
-# no mask for the target.
+# For real tokens, the decoder's mask is the causal one, since padding comes after them. What a row of padding sees
+# does not matter, since it does not count in the loss. So the target needs no padding mask.
 
 # %%
 assert torch.equal(in_decoder[:2], causal_mask(3)[:2])
 
 # %% [markdown]
-# A batch must give the same results as its sources one by one. Without the mask it does not, and there is
-# no error message.
+# A batch must give the same results as its sources one by one. Without the mask it does not, and there is no error
+# message. Which of the three sources is unharmed?
 
 # %%
 targets = torch.tensor([[1, 5, 9], [1, 3, 6], [1, 4, 5]])
@@ -492,9 +488,8 @@ for row, change in zip(rows, forgotten, strict=True):
 # %% [markdown]
 # ## Learning to play backwards
 #
-# Now we train a model on licks of three to seven notes, drawn from twelve (the A minor pentatonic box at
-# the fifth fret), each to be written in reverse. You can guess what the model will learn: to write its first
-# note, attend to the last of the source.
+# Now we train a model on licks of three to seven notes, drawn from twelve (the A minor pentatonic box at the fifth
+# fret), each to be written in reverse. Sketch the map of its cross-attention before you go on.
 
 # %%
 BEGIN, END = 1, 2
@@ -518,9 +513,8 @@ def spell(ids):
 
 
 # %% [markdown]
-# *Teacher forcing*: in training, the decoder reads the correct target so far, not its own output. Its
-# input is the target shifted one step to the right, so that at each position the correct output is the
-# next token. Thanks to the causal mask, all positions of a target are scored in one pass.
+# *Teacher forcing*: in training, the decoder reads the correct target so far, not its own output. Its input is the
+# target shifted one step to the right. Thanks to the causal mask, all positions of a target are scored in one pass.
 
 
 # %%
@@ -614,10 +608,10 @@ assert share > 0.9
 # %% [markdown]
 # ## The alignment
 #
-# Where did it attend? Each row of the map is a step of the decoder, labeled with the token that it
-# writes; each column is a note of the source. Step $i$ of a lick of $n$ notes should attend to note
-# $n+1-i$, so the dark cells should run from the upper right to the lower left. On the site, go back to earlier steps
-# of the training in [Figure](#fig-alignment) and watch the line appear.
+# Where did it attend? Each row of the map is a step of the decoder, labeled with the token that it writes; each
+# column is a note of the source. Step $i$ of a lick of $n$ notes should attend to note $n+1-i$, so the dark cells
+# should run from the upper right to the lower left. On the site, go back in [Figure](#fig-alignment) and watch the
+# line appear.
 
 # %%
 from slp_transformer import record_activations
@@ -651,10 +645,10 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 # step should attend to: it finds this diagonal by lowering the loss. (The last row writes
 # `end`; its weights can be anything.)
 #
-# It is tempting to read such a map as an explanation. Be careful. With seeds 1 and 2 for the weights the map is the
-# same, but with seed 0 only 35% of the rows look most at the mirrored note, and 97% of the unseen licks still come out
-# right: an encoder row also contains information about its neighbors, so attending to one of them works too. A map
-# shows where a model attends; other patterns can give the same outputs. (`benchmarks/results/chapter_seeds`)
+# It is tempting to read such a map as an explanation. Be careful. [With other weights at the
+# start](../benchmarks/results/chapter_seeds/README.md) only 35% of the rows look most at the mirrored note, and 97%
+# of the unseen licks still come out right: an encoder row also contains information about its neighbors, so attending
+# to one of them works too. A map shows where a model attends; other patterns can give the same outputs.
 
 # %% [markdown]
 # ## Try it

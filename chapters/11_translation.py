@@ -6,17 +6,17 @@
 # Train the Transformer of 2017 on pairs of sentences, follow one sentence through it, and see where the
 # model attends while it translates.
 #
-# You will be able to turn pairs into batches and say what each mask hides; name the differences between
-# the model of 2017 and the book's; train one until it makes (nearly) no mistakes on sentences that it has
-# not seen; read its alignment; and say when beam search helps. Read first: [Encoder and
-# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 60 minutes.
+# Nobody tells the model which word means which: it sees whole sentences in pairs. How will it know where *veintiuno*
+# comes from? You will be able to turn pairs into batches and say what each mask hides; name what the model of 2017
+# does otherwise than the book's; train it until (nearly) all unseen sentences come out right; read its alignment; and
+# say when beam search helps. Read first: [Encoder and decoder](10_encoder_decoder.py) and, for the search,
+# [Decoding](06_decoding.py). About 60 minutes.
 
 # %% [markdown]
 # ## A language of numbers and days
 #
-# Translation models are trained on pairs of sentences that say the same thing in two languages. Our pairs are
-# generated, so nothing has to be downloaded and every translation is either right or wrong: numbers up to
-# 999,999 and dates from 1800 to 2099, in English and in Spanish.
+# Our pairs of sentences are generated, so every translation is either right or wrong: numbers up to 999,999 and dates
+# from 1800 to 2099, in English and in Spanish.
 
 # %%
 from slp_transformer.data import make_number_pairs
@@ -28,7 +28,7 @@ for english, spanish in pairs[3:6]:
     print(f"{english}\n    {spanish}")
 
 # %% [markdown]
-# It is small, but it has what makes translation harder than looking words up:
+# This language is small, but it has what makes translation harder than looking words up:
 #
 # - the order changes: *March twenty-first*, but *veintiuno de marzo*;
 # - several words become one, *twenty-one* → *veintiuno*, and one several, *nineteen* (hundred) →
@@ -39,9 +39,9 @@ for english, spanish in pairs[3:6]:
 # %% [markdown]
 # ### Words as tokens
 #
-# A token is a word or a punctuation mark; the hyphen of *twenty-one* is one too. Four special tokens are
-# not words: `[PAD]` pads a batch, `[UNK]` is any unknown word, `[SOS]` begins a target, `[EOS]` ends a
-# sentence. Both languages share one vocabulary, and with it one matrix $\mathbf E$.
+# A token is a word or a punctuation mark; the hyphen of *twenty-one* is one too. Four special tokens are no words:
+# `[PAD]` pads a batch, `[UNK]` is any unknown word, `[SOS]` begins a target, `[EOS]` ends a sentence. Both languages
+# share one vocabulary, and with it one matrix $\mathbf E$.
 
 # %%
 import re
@@ -77,9 +77,8 @@ assert names[encode("blue")[0]] == "[UNK]"
 print(source_of("twenty-one").tolist())
 
 # %% [markdown]
-# The package has tokenizers of three kinds: characters, words, and pieces of words (BPE). The last kind suits
-# languages with too many words, or with no spaces between them. All keep the space before a word, so that
-# decoding gives the original text.
+# Languages with too many words, or with no spaces between them, need pieces of words (BPE). Where will *Monday, the
+# twenty-second* be cut?
 
 # %%
 from slp_transformer.data import train_pair_tokenizer
@@ -95,12 +94,14 @@ for kind, size in (("words", None), ("bpe", 320)):
     )
 
 # %% [markdown]
-# (`Ġ` stands for a space.) We go on with our own.
+# (`Ġ` stands for a space.) We go on with words.
 #
 # ### A batch
 #
-# The decoder reads `[SOS]` and the target, and is trained to predict the target and `[EOS]`: the same, one step ahead. That is *teacher forcing*. Shorter sentences are padded.
-# <autoref identifier="slp_transformer.data.pair_batches.PaddedPairSource">PaddedPairSource</autoref> makes such batches; a position that does not count in the loss has the target −100.
+# The decoder reads `[SOS]` and the target, and is trained to predict the target and `[EOS]`: the same,
+# one step ahead (*teacher forcing*). Shorter sentences are padded.
+# <autoref identifier="slp_transformer.data.pair_batches.PaddedPairSource">PaddedPairSource</autoref> makes such
+# batches; a position that does not count in the loss has the target −100.
 
 # %%
 from slp_transformer.data.pair_batches import PaddedPairSource
@@ -129,9 +130,8 @@ for row in batch.targets:
 assert torch.equal(reads[0, 1:2], batch.targets[0, :1])  # one step further
 
 # %% [markdown]
-# Three masks hide what may not be seen ([chapter 10](10_encoder_decoder.py) draws them for three notes).
-# Here are those of the first pair, *twenty-one*. In the encoder and in cross-attention, padding is
-# masked; in the decoder, the future, and with it the padding.
+# Three masks hide what may not be seen; here are those of the first pair, *twenty-one*. In the encoder and in
+# cross-attention, padding is masked. And in the decoder? The future, and with it the padding.
 
 # %% alt="Three masks of the pair twenty-one, veintiuno. Encoder, 5 by 5: the last column, padding, is minus infinity. Decoder, 3 by 3: minus infinity above the diagonal. Across, 3 by 5: the last column is minus infinity." caption="The masks of the pair twenty-one, veintiuno"
 from slp_transformer import causal_mask, plotting
@@ -152,9 +152,9 @@ plotting.panels(
 # %% [markdown]
 # ## The Transformer of 2017
 #
-# The Transformer was made for translation (Vaswani et al. 2017). The model of 2017 differs from the
-# book's in six ways that matter here. You know two of them: its blocks are *post-norm* ([chapter 2](02_block.py)),
-# and its positions are sines and cosines ([chapter 4](04_input.py)). Four are new.
+# The Transformer was made for translation (Vaswani et al. 2017). That model differs from the book's in six ways that
+# matter here. You know two: its blocks are *post-norm* ([chapter 2](02_block.py)), and its positions are sines and
+# cosines ([chapter 4](04_input.py)). Four are new.
 #
 # **Scaled embeddings.** One matrix serves source, target and head. For the head its numbers have to be
 # small, or the first logits would be large; but then the embeddings would be small compared with sines
@@ -189,10 +189,9 @@ plotting.show_source(
 )
 
 # %% [markdown]
-# **Xavier initialization.** The matrices of a block are drawn uniformly between $\pm\sqrt{6/(rows+columns)}$
-# (Glorot and Bengio 2010), which keeps the norms of the rows about the same. The paper does not say how its
-# weights are initialized; this is from the authors' code, tensor2tensor. The book leaves it open, and the
-# package initializes as GPT-2 does, with a standard deviation of 0.02, which suits wide models. Ours is narrow:
+# **Xavier initialization.** The matrices of a block are drawn uniformly between $\pm\sqrt{6/(rows+columns)}$ (Glorot
+# and Bengio 2010; so does the authors' code, where the paper is silent), which keeps the norms of the rows about the
+# same. GPT-2's standard deviation of 0.02 suits wide models. Ours is narrow:
 
 # %%
 W_1 = model.encoder.blocks[0].ffn.W_1
@@ -231,12 +230,11 @@ shown = ["4,000 steps of warmup"]
 plotting.interactive_lines(rates, shown, x="step", y="1,000 · η")
 
 # %% [markdown]
-# On the site, choose shorter and longer warmups in [Figure](#fig-warmup): a quarter of the warmup doubles the peak, and
-# once it is over, every curve is on the same fall.
+# Guess how much higher the peak is with a quarter of the warmup; then choose it in [Figure](#fig-warmup), on the
+# site. (Twice; and once the warmup is over, every curve is on the same fall.)
 #
-# And the loss is *smoothed*: a tenth of each target's probability is spread over the vocabulary, so that
-# the model is not pushed to be ever more certain ([chapter 7](07_training.py) has the loss without
-# smoothing). Padding does not count. With loops:
+# **A smoothed loss.** A tenth of each target's probability is spread over the vocabulary, so that the model is not
+# pushed to be ever more certain. Padding does not count. With loops:
 
 
 # %%
@@ -265,14 +263,13 @@ theirs = F.cross_entropy(
 torch.testing.assert_close(loss, theirs)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper drops a tenth of what each sublayer adds, and of the input; with pairs that are all different we need no dropout, and leave it out. Its model is 512 wide and six blocks high on either side; ours is 64 wide and two high. PyTorch's <code>nn.Transformer</code> puts a layer norm on top of either stack, which the paper does not have; without those two, and with the same weights, it gives the same logits and gradients as ours (a test asserts it).</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper drops a tenth of what each sublayer adds, and of the input; with pairs that are all different we need no dropout, and leave it out. Its model is 512 wide and six blocks high on either side; ours is 64 wide and two high. PyTorch's <code>nn.Transformer</code> puts a layer norm on top of either stack, which the paper does not have; without those two, and with the same weights, it gives the same logits and gradients as ours.</p></div>
 
 # %% [markdown]
 # ## Training
 #
-# The paper trains its base model for 100,000 steps, 4,000 of them with a rising rate. We train for 450, so the rate
-# follows a cosine, down to a tenth ([chapter 7](07_training.py)). The optimizer's other settings and the
-# smoothing are the paper's.
+# The paper trains its base model for 100,000 steps. We train for 450, so the rate follows a cosine, down to a tenth
+# ([chapter 7](07_training.py)); the optimizer's other settings are the paper's.
 
 # %%
 from time import process_time
@@ -302,7 +299,8 @@ plotting.lines(curves, x="step", y="loss in nats per token")
 # ### From words to words
 #
 # Here is one sentence that the model has not seen, step by step. The encoder reads it once. Then the decoder
-# generates: its output so far goes in, the most probable next token comes out, until that is `[EOS]`.
+# generates: its output so far goes in, the most probable next token comes out, until that is `[EOS]`. Beside each
+# token is its probability. Why will none be much above 0.9?
 
 # %%
 sentence = "Wednesday, March twenty-first, nineteen eighty-four"
@@ -327,12 +325,10 @@ expected = "miércoles, veintiuno de marzo de mil novecientos ochenta y cuatro"
 assert written == [SOS, *encode(expected).tolist(), EOS]
 
 # %% [markdown]
-# (With label smoothing a model is never quite certain: it learns to leave about a tenth of the
-# probability to other words.)
+# Because of the smoothing: the model learns to leave about a tenth of the probability to other words.
 #
-# `generate` does the same for many sentences at a time, with the encoder's output computed once and its keys
-# and values cached ([chapter 6b](06b_cache.py)). A translation counts as right only if all of it is (exact
-# match):
+# `generate` does the same for many sentences at a time, with a cache ([chapter 6b](06b_cache.py)). A translation
+# counts as right only if all of it is (exact match):
 
 # %%
 from slp_transformer import generate
@@ -362,9 +358,9 @@ for k, text in enumerate(found):
 # %% [markdown]
 # ## The alignment
 #
-# Where did the decoder attend? `translation_attention_weights` returns the weights of all three attentions, for every
-# layer and head. Below is the cross-attention of the upper block, averaged over its heads. A row is
-# labeled with the word that is written there.
+# So how does it know where *veintiuno* comes from? Below is the cross-attention of the upper block, averaged over its
+# heads; a row is labeled with the word that is written there. In English *March* comes before *twenty-first*. Where
+# will the row of *veintiuno* be dark, and that of *de*, which has no counterpart?
 
 # %% alt="Heat map of cross-attention, 12 words written by 12 tokens read. miércoles looks at Wednesday, veintiuno at the three tokens of twenty-first, marzo at March, which stands before them; novecientos looks at nineteen, ochenta at eighty, cuatro at four. The rows of de and of the comma are dark at the two commas." caption="Cross-attention of the upper block: the words written, by the tokens read"
 from slp_transformer.interpret import translation_attention_weights
@@ -394,11 +390,11 @@ print(f"each de looks at the two commas: {shown}")
 print(f"uniform weights: {2 / len(columns):.2f}")
 
 # %% [markdown]
-# Nothing in the pairs says which words correspond, and yet these six look most at their counterparts; with other
-# seeds, not all of them do. *Veintiuno* looks past *March*: the three tokens of *twenty-first* have 75 to 100% of its
-# weight. *De* has no counterpart, and looks at the two commas. [Chapter 10](10_encoder_decoder.py)'s warning holds
-# here, too: this is where the upper block attends, on average over its heads. It does not say what the encoder has
-# moved to those positions. (`benchmarks/results/chapter_seeds`)
+# Nothing in the pairs says which words correspond, and yet these six look most at their counterparts ([with other
+# seeds](../benchmarks/results/chapter_seeds/README.md), not all of them). *Veintiuno* looks past *March*: the three
+# tokens of *twenty-first* have 75 to 100% of its weight. *De* looks at the two commas. [Chapter
+# 10](10_encoder_decoder.py)'s warning holds: this is where the upper block attends, on average. It does not say what
+# the encoder has moved to those positions.
 
 # %% [markdown]
 # Each head has its own map, in every layer and in all three attentions.
@@ -422,7 +418,7 @@ translation_attention_figure(
 # %% [markdown]
 # ## What beam search buys
 #
-# To begin, the first 50 held-out sentences again, with four hypotheses at a time:
+# The first 50 held-out sentences again, with four hypotheses at a time. How many translations will change?
 
 # %%
 searched = translate(sentences[:50], num_beams=4)
@@ -432,11 +428,11 @@ same = sum(
 print(f"{same} of 50 translations are the same with four beams")
 
 # %% [markdown]
-# Where only one translation is right and the model is certain of it, there is nothing to search for. But
-# translators differ. Suppose five of them are given *March first*. Two write *primero de marzo*; the other
-# three *el uno de marzo*, *el día uno de marzo* and *el primero de marzo*. All five are right. A model trained
-# on all of them should predict *primero* with probability 2/5, *el* with 3/5, and after *el* three words with
-# 1/3 each. What will greedy decoding write, and which translation is the most probable?
+# None: where the model is certain, there is nothing to search for. But translators differ. Suppose five of them are
+# given *March first*. Two write *primero de marzo*; the other three *el uno de marzo*, *el día uno de marzo* and *el
+# primero de marzo*. All five are right. A model trained on all of them should predict *primero* with probability 2/5,
+# *el* with 3/5, and after *el* three words with 1/3 each. What will greedy decoding write, and which translation is
+# the most probable?
 
 # %%
 months = "January February March April May June"
@@ -455,8 +451,7 @@ five = [
 ]
 
 # %% [markdown]
-# A small model in the book's form, with Xavier's initialization, is trained on these thirty pairs, with its own
-# vocabulary.
+# A small model in the book's form, with Xavier's initialization, is trained on these thirty pairs.
 
 # %%
 words = {word for pair in five for side in pair for word in words_of(side)}
@@ -501,15 +496,13 @@ assert found["greedy"].startswith("el ")
 assert found["two beams"] == "primero de marzo"
 
 # %% [markdown]
-# Greedy decoding takes *el*, with which most translators began, and ends with a sentence that one in five
-# wrote. Two beams (compared by the mean, as in chapter 6) keep *primero* as well, and find what two in five
-# wrote. The example is made up, but the point is general: where several translations are right, the most
-# probable first word need not begin the most probable sentence.
+# Greedy decoding takes *el*, with which most translators began, and ends with a sentence that one in five wrote. Two
+# beams (compared by the mean, as in chapter 6) keep *primero* as well, and find what two in five wrote.
 #
 # Where several are right, an exact match is too much to ask. BLEU measures what a translation shares with a
-# reference: for n from 1 to 4, the share of its n-grams that occur there too, and then 100 times the geometric
-# mean of the four shares. (An n-gram counts at most as often as the reference has it, and too short a
-# translation loses points.) Here one word is wrong. Let n grow: that word spoils more and more n-grams.
+# reference: for n from 1 to 4, the share of its n-grams that occur there too, and then 100 times the geometric mean
+# of the four shares. (An n-gram counts at most as often as the reference has it, and too short a translation loses
+# points.) Here one word is wrong. Guess its BLEU, then let n grow: that word spoils more and more n-grams.
 
 
 # %% alt="The single words of a translation with one wrong word, and whether the reference has them: all but mayo." caption="n-grams of a translation that the reference has too"
@@ -529,10 +522,9 @@ print(f"BLEU {bleu:.1f}")
 plotting.interactive_steps("n", states)
 
 # %% [markdown]
-# On real captions, English and German, a translator with BERT's initialization (0.02 for every matrix and for **E**;
-# `initialization="bert"`), faster there than Xavier's in one run of each, scores 39.95 BLEU. Is that much? A
-# word-by-word dictionary learned from the same pairs scores 14.9, and copying the translation of the most similar
-# training sentence 9.3 (`benchmarks/results/translation`).
+# So is 40 little? On real captions, English to German, copying the translation of the most similar training sentence
+# scores 9.3, a word-by-word dictionary learned from the same pairs 14.9, and [a
+# Transformer](../benchmarks/results/translation/README.md) trained on them 39.95.
 
 # %% [markdown]
 # ## Try it

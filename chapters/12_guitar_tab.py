@@ -5,16 +5,17 @@
 #
 # Train a language model on guitar tablature, and let it write only what its grammar allows.
 #
-# You will be able to say why tablature is more than notes, and turn a tab into tokens and back and a grammar into
-# a mask. In the whole chapter you also judge a model's pieces by a guitarist's question: can they be played? Read
-# first: [The language model](05_language_model.py). About 50 minutes.
+# Can a hand play what the model writes, though nobody told it that a hand has four fingers? You will be able to say
+# why tablature is more than notes, and turn a tab into tokens and back and a grammar into a mask. In the whole
+# chapter you also count the chords that can be held. Read first: [The language model](05_language_model.py).
+# About 50 minutes.
 
 # %% [markdown]
 # ## One note, many places
 #
-# A pitch says what sounds; a guitarist also has to know where to play it. The E above middle C is the open
-# first string, but also the fifth fret of the second, the ninth of the third, and so on. Tablature records the
-# place, string and fret, which a score need not show.
+# A pitch says what sounds; a guitarist also has to know where to play it. The E above middle C is the open first
+# string, but also the fifth fret of the second. In how many places is it? Tablature records the place, string and
+# fret, which a score need not show.
 
 # %%
 import torch
@@ -37,11 +38,11 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # %% [markdown]
 # ## The corpus
 #
-# The package generates practice pieces from music theory: scales in positions (places of the hand), arpeggios,
-# chords with picking patterns, twelve-bar blues, in several keys and tunings.
+# The package generates practice pieces: scales in positions (places of the hand), arpeggios, chords with picking
+# patterns, twelve-bar blues, in several keys and tunings.
 #
-# A note or chord is called an *event*. One hand can play every event of the corpus: no two notes share a
-# string, and the fretted notes are at most four frets apart.
+# One hand can play every *event*, a note or a chord: no two notes share a string, and the fretted notes are at most
+# four frets apart.
 #
 # In a tab, the six lines are the strings, with the highest on top. A number is a fret, and 0 is an open string.
 # Time runs from left to right, and numbers in the same column sound together. The first `|` opens the line;
@@ -70,9 +71,8 @@ print(format_tab(corpus[0]))
 # slp-transformer generate runs/tabs
 # ```
 #
-# Lines that cannot be parsed are reported by file and number, and skipped. With `--prompt-file my_riff.txt` the
-# model continues a tab of yours. `--output piece.gp5` (or `.mid`, `.musicxml`) writes a file that other
-# programs can open and play; you can [listen to some pieces](../docs/hear.md) on this site.
+# With `--prompt-file my_riff.txt` the model continues a tab of yours. `--output piece.gp5` (or `.mid`, `.musicxml`)
+# writes a file that other programs can open and play; you can [listen to some pieces](../docs/hear.md) on this site.
 
 # %% [markdown]
 # ## From tab to tokens
@@ -96,9 +96,8 @@ print(f"|V| = {len(tokenizer)}; the first piece has {len(ids)} tokens:")
 print(*tokenizer.to_tokens(ids[:9]), "…")
 
 # %% [markdown]
-# One piece in ten is *held out*: we never train on it, only measure the loss. The others, joined end to end,
-# are the training data, and from here on, `corpus`. (For your own tabs, pass their folder to
-# `prepare_tab_dataset`.)
+# One piece in ten is *held out*: we never train on it, only measure the loss. The others, joined end to end, are the
+# training data, and from here on, `corpus`.
 
 # %%
 from slp_guitar import prepare_tab_dataset
@@ -112,9 +111,9 @@ print(f"{len(stream):,} tokens to train on, {len(unseen):,} held out")
 # %% [markdown]
 # ## Training
 #
-# Model and task are chapter 5's. Two baselines put the loss in perspective. A uniform model gives each token
-# the probability $1/|V|$, so its loss is $\ln|V|$ nats per token. A unigram model knows how often each token
-# occurs but ignores the context; its loss is the mean of $-\ln$ of those frequencies over the held-out tokens.
+# Model and task are chapter 5's. Two baselines put the loss in perspective. A uniform model gives each token the
+# probability $1/|V|$, so its loss is $\ln|V|$ nats per token. A unigram model knows how often each token occurs but
+# ignores the context; its loss is the mean of $-\ln$ of those frequencies over the held-out tokens.
 
 # %%
 from math import log
@@ -165,14 +164,14 @@ plotting.lines(
 )
 
 # %% [markdown]
-# Both end far below the unigram loss, so the model uses the context. But the curves separate: part of what the
-# model learns is specific to its training pieces. So report the validation loss.
+# Both end far below the unigram loss, so the model uses the context. But the curves part: some of what the model
+# learns holds for its training pieces only. So report the validation loss.
 
 # %% [markdown]
 # ## Sampling pieces
 #
-# From the beginning of a piece, `<bos>`, a tuning and no capo, we sample one token after another until the
-# model produces `<eos>` or its context window is full.
+# From the beginning of a piece, `<bos>`, a tuning and no capo, we sample one token after another until the model
+# produces `<eos>` or its context window is full. How many of 5,000 tokens will break the rules of tab?
 
 # %%
 from slp_transformer.generation import generate
@@ -201,10 +200,9 @@ print(f"{ill_formed} of {length:,} tokens break the grammar of tab")
 # %% [markdown]
 # ## A grammar rules out tokens
 #
-# The tokens follow a grammar: notes that sound together are written from the low strings to the high ones, and
-# the times within a bar (`POS<k>`) only increase. The model sometimes gets it wrong. We can rule that out. Take
-# a guitar with two strings, LOW and HIGH, and bars with two positions. This function returns the tokens that
-# may come next:
+# The tokens follow a grammar: notes that sound together are written from the low strings to the high ones, and the
+# times within a bar (`POS<k>`) only increase. The model sometimes gets it wrong, which we can rule out. Take a guitar
+# with two strings, LOW and HIGH, and bars with two positions. This function returns the tokens that may come next:
 
 # %%
 names = ["BAR", "POS<1>", "POS<2>", "LOW", "HIGH", "END"]
@@ -273,8 +271,8 @@ assert good == 200
 
 # %% [markdown] tags=["path"]
 # For the full grammar of tab, `allowed_next_ids` returns the tokens that may come next, and
-# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> masks the others. It
-# must allow real pieces; here is the first one:
+# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> masks the others. It must
+# allow real pieces. How many of the 811 tokens may come next, on average?
 
 # %%
 ids = tokenizer.encode(corpus[0])
@@ -321,7 +319,7 @@ for i in range(begin, begin + 5):
 plotting.interactive_steps("Notes of the chord", states, start=2)
 
 # %% [markdown] tags=["path"]
-# The model writes forty pieces with this mask. We print the first one that ends with `<eos>`.
+# The model writes forty pieces with this mask. Here is the first that ends with `<eos>`:
 
 # %%
 pieces, ended = write(seed=0, allowed=tokenizer.allowed_next_ids)
@@ -334,18 +332,15 @@ print(format_tab(pieces[number].tab))
 # %% [markdown] tags=["more"] gist="How many chords one hand can hold: the corpus’s, the model’s, and two baselines’"
 # ## Can it be played?
 #
-# One hand can play a chord if each note has a string of its own, each fret is on the neck, four fingers
-# reach the frets (the index may lie across the strings), and the *span*, from the lowest pressed fret to the
-# highest, is at most four frets. The grammar guarantees only the first: the strings of a chord come in order,
-# so none is used twice. (It has tokens up to fret 24, and the neck here ends at 19.) It knows nothing of fingers. That,
-# the model has to learn; `slp-transformer generate` masks such chords, too, and lengths of bars that do not
-# fill the time signature.
+# One hand can play a chord if each note has a string of its own, each fret is on the neck, four fingers reach the
+# frets (the index may lie across the strings), and the *span*, from the lowest pressed fret to the highest, is at
+# most four frets. The grammar guarantees only the first: the strings of a chord come in order, so none is used twice.
+# It knows nothing of fingers. That, the model has to learn.
 #
-# A single note on the neck always fits, and two often do by chance, so we count only chords of three or more notes. For
-# comparison, we draw as many chords as the corpus has, of the same sizes, in two ways. *By chance*: each note
-# is drawn by its frequency in the corpus, and drawn again if its string is taken. *Bigram*: each note is
-# drawn from those that follow the previous note in some chord of the corpus. The model writes fewer chords,
-# and chooses their sizes itself.
+# A single note on the neck always fits, and two often do by chance, so we count only chords of three or more notes.
+# For comparison, we draw as many chords as the corpus has, of the same sizes, in two ways. *By chance*: each note is
+# drawn by its frequency in the corpus, and drawn again if its string is taken. *Bigram*: each note is drawn from
+# those that follow the previous note in some chord of the corpus. What share of each will a hand hold?
 
 # %%
 import random
@@ -410,9 +405,9 @@ assert 0.8 < shares["a bigram"] < shares["the model"]
 plotting.bars(list(shares.values()), list(shares), top=1)
 
 # %% [markdown]
-# More than half of the chords drawn by chance cannot be held. Of the bigram's chords, almost nine in ten can: knowing the
-# previous note goes a long way. Models of three seeds are at 94 to 98%, so this measure alone says little about what
-# they have learned. (`benchmarks/results/chapter_seeds`)
+# More than half of the chords drawn by chance cannot be held. Of the bigram's chords, almost nine in ten can: knowing
+# the previous note goes a long way. [Models](../benchmarks/results/chapter_seeds/README.md) are at 94% or more, so
+# this measure alone says little about what they have learned.
 
 # %% [markdown] tags=["more"] gist="A model of 403 real tabs, against a 5-gram"
 # ## From real tabs
@@ -426,12 +421,10 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #     --temperature 1
 # ```
 #
-# Trained for 2,500 steps (eleven minutes on one core) on 403 classical tabs from classtab.org, it needs
-# 4.30 bits per note on 54 held-out tabs by other composers (4.41 with another seed); a 5-gram over the same tokens
-# needs 6.05. (Bits per note: the loss in nats, summed over all tokens and divided by ln 2 and by the number of notes.)
-# A wider model with most of the parts of chapter 14 (`--config guitar`), trained for 4,000 steps, needs 3.72 (one seed).
-# `benchmarks/results/guitar_lm` shows a piece by the wider model, and how both models' pieces differ from those
-# that people wrote.
+# From 403 classical tabs of classtab.org it learns, in eleven minutes on one core, to need [4.30 or 4.41 bits per
+# note](../benchmarks/results/guitar_lm/README.md) on tabs by other composers; a 5-gram over the same tokens needs
+# 6.05. (Bits per note: the loss in nats, summed over all tokens and divided by ln 2 and by the number of notes.) A
+# wider model with most of the parts of chapter 14 (`--config guitar`) needs 3.72, in one run.
 
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it

@@ -5,18 +5,17 @@
 #
 # Turn notes into tab that a hand can play: a translation, by chapter 10's encoder-decoder.
 #
-# You will be able to say why notes cannot be placed one by one; find the cheapest fingering of a piece by
-# dynamic programming; train an encoder-decoder on the same task, and look at its cross-attention; decode
-# under a mask that keeps each chord playable; search for a more probable fingering; and say which of all
-# these you would use. Read first: [Encoder and decoder](10_encoder_decoder.py) and
-# [Guitar tablature](12_guitar_tab.py). About 45 minutes.
+# Who fingers a piece better, a Transformer that has learned from hundreds of pieces, or a search whose costs somebody
+# wrote by hand? Place your bet; the chapter ends with the score. You will be able to find the cheapest fingering by
+# dynamic programming; train an encoder-decoder on the same task; and decode it under a mask that keeps each chord
+# playable. Read first: [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py).
+# About 40 minutes.
 
 # %% [markdown]
 # ## From one note to many fingerings
 #
-# A MIDI file says what sounds; a guitarist also has to know where to play it. Each note of this melody has
-# several places on the neck. Any place of one note goes with any place of the next, so the number of
-# fingerings is the product.
+# A MIDI file says what sounds, but not where to play it. Middle C alone has five places on the neck. In how many ways
+# can these eight notes be fingered? Any place of one note goes with any place of the next, so the numbers multiply.
 
 # %%
 from math import prod
@@ -29,9 +28,9 @@ print("places of each note:", *counts)
 print(f"fingerings of eight notes: {prod(counts):,}")
 
 # %% [markdown]
-# The notes that sound together form a *moment*, and they constrain each other: each needs a string of its
-# own, and four fingers must reach the pressed frets. A way to play all notes of a moment is a
-# *grip*. We try every combination of places, and keep those that one hand can hold:
+# The notes that sound together form a *moment*. They constrain each other: each needs a string of its own, and four
+# fingers must reach the pressed frets. A way to play a moment is a *grip*. Of all combinations of places for a chord
+# of four notes, how many can one hand hold?
 
 # %%
 import itertools
@@ -47,9 +46,8 @@ for grip in held:
     print(*(f"{string}/{fret}" for string, fret in grip))
 
 # %% [markdown]
-# (`6/10` is the sixth string at its tenth fret.) The lowest note of this chord, D, is also the open fourth
-# string, but no grip with that open string can be held. The package builds grips note by note, and drops a
-# partial grip as soon as it cannot be held:
+# (`6/10` is the sixth string at its tenth fret.) The lowest note, D, is also the open fourth string, but no grip with
+# that open string can be held. The package builds grips note by note, and drops one as soon as it cannot be held:
 
 # %%
 from slp_guitar.fingering.grips import find_grips
@@ -59,17 +57,18 @@ assert set(find_grips(d_major, STANDARD)) == set(held)
 # %% [markdown]
 # ## The hand has a position
 #
-# Our baseline is a search with costs written by hand. No grip can be chosen by itself, since the hand has to come
-# from the one before. The hand is *at* fret $p$ if its index finger is there. Two costs are given: $e_t(g,p)$, for a
-# hand at $p$ to take grip $g$ at moment $t$ (it is high for a stretch), and $m(q,p)$, for the hand to move from $q$
-# to $p$. From them we compute $v_t(p)$, the cost of the cheapest fingering up to moment $t$ that ends at $p$:
+# No grip can be chosen by itself, since the hand has to come from the one before. The hand is *at* fret $p$ if its
+# index finger is there. Two costs are written by hand: $e_t(g,p)$, for a hand at $p$ to take grip $g$ at moment $t$
+# (it is high for a stretch), and $m(q,p)$, for the hand to move from $q$ to $p$. From them we compute $v_t(p)$, the
+# cost of the cheapest fingering up to moment $t$ that ends at $p$:
 #
 # $$
 # v_t(p)=\min_{g}\,e_t(g,p)+\min_{q}\,\bigl(v_{t-1}(q)+m(q,p)\bigr)
 # $$
 #
-# The first minimum chooses the grip, the second where the hand comes from. This is Viterbi's algorithm (1967), and the
-# position of the hand is its hidden state. It compares all fingerings, and never looks back more than one moment.
+# The first minimum chooses the grip, the second where the hand comes from. This is Viterbi's algorithm (1967), with
+# the hand's position as the hidden state. It compares all 17,280 fingerings, and never looks back more than one
+# moment.
 
 # %%
 from slp_guitar.fingering.costs import HandCosts
@@ -92,9 +91,8 @@ def lowest_cost(moments):
 
 
 # %% [markdown]
-# The package's version also remembers which grip and which position gave each minimum, and follows them back
-# from the end; and its state has the notes that still ring, since a string that is struck again ends them. (All costs
-# and those you set, such as `preferred_position`, are in
+# The package's version also remembers what gave each minimum, and follows it back from the end. (It counts the notes
+# that still ring, too, since a string that is struck again ends them. All costs are in
 # <autoref identifier="slp_guitar.fingering.costs.HandCosts">HandCosts</autoref>.)
 
 # %%
@@ -114,11 +112,10 @@ print(f"cost {lowest_cost(moments):.1f}")
 print(tab_of(path))
 
 # %% [markdown]
-# Costs written by hand are an opinion. What we can measure is how often a fingering agrees with a written
-# one. Every piece of chapter 12's practice corpus has both: its pitches, and its tab, which was written by
-# rules. We hold out some pieces. Some tab editors put each note at its lowest fret; that is another baseline. A
-# note is right if it is on the string that was written; then its fret is right, too. A chord,
-# here two notes or more, is right if all of its notes are.
+# Costs written by hand are an opinion. What we can measure is how often a fingering agrees with a written one.
+# Chapter 12's practice corpus has pitches and tab, which was written by rules; we hold out some pieces. A note is
+# right if it is on the string that was written, a chord if all of its notes are. Some tab editors put each note at
+# its lowest fret: that is the baseline to beat.
 
 # %%
 from slp_guitar import prepare_tab_dataset
@@ -156,9 +153,9 @@ measure("hand-written costs", find_cheapest_fingering)
 # ## Notes in, tab out
 #
 # Chapter 10's encoder-decoder needs no costs: it translates pitches into places, one for each note. So the decoder
-# reads a note, writes its place, reads the next note: it cannot skip one, and its cross-attention is free for the
-# notes around it. A note's id is its height above the lowest open string in semitones, plus 1, so a capo changes
-# nothing; plus 64 if it sounds with the note before, or 128 if it comes after a gap.
+# reads a note, writes its place, reads the next note. It cannot skip one, and its cross-attention is free for the
+# notes around it. A note's id is its height above the lowest open string in semitones, plus 1 (and plus 64 if it
+# sounds with the note before, 128 after a gap).
 
 # %%
 from slp_guitar.fingering import seq2seq
@@ -213,8 +210,8 @@ for r in records:
 # ## Where does it look?
 #
 # Here is the cross-attention of each head on the first notes of a held-out scale. A row is a place that is being
-# written, a column a note of the source. All columns can be seen, those to the right of the diagonal too: these
-# notes are still to come, and only the encoder has read them. Go from head to head.
+# written, a column a note of the source. Right of the diagonal are notes still to come, which only the encoder has
+# read. In chapter 10 a diagonal was dark. Will it be here? Go from head to head.
 
 
 # %% alt="Four maps of 10 places by 10 notes, one at a time: the cross-attention of the first head. No dark diagonal; the same few columns are darker in many rows, on both sides of the diagonal." caption="Cross-attention on a scale, head by head"
@@ -238,18 +235,17 @@ torch.testing.assert_close(alpha.sum(-1), torch.ones(4, count))
 plotting.interactive_steps("Head", states)
 
 # %% [markdown]
-# (The columns are MIDI numbers.) There is no diagonal as in a translation: the decoder reads the note that it
-# places, so a head need not look it up. Each head here spreads its weight over notes before and after it. What is
-# that worth? Hide the notes to come, and the validation loss rises by 0.045 to 0.084 nats per note, most at the first
-# of a window: as long as nothing is written, the notes to come tell where the hand will be
-# (`benchmarks/results/pitch_to_tab`).
+# There is no diagonal: the decoder reads the note that it places, so no head need look it up. Each looks around it,
+# ahead as well. Hide the notes to come, and the validation loss rises by [0.045 to 0.084 nats per
+# note](../benchmarks/results/pitch_to_tab/README.md), most at the first of a window: where nothing is written yet,
+# the notes to come tell where the hand will be.
 
 # %% [markdown]
 # ## The hand's mask
 #
-# Nothing has told the model which pitch a place has, or that a hand has four fingers. Chapter 12's cure works here,
-# too: a mask. The place of a note must have its pitch, and leave a place for each other note of the chord. For
-# the chord above, with the lowest note on one of its strings, this is what remains:
+# Nothing has told the model which pitch a place has, or that a hand has four fingers. Chapter 12's cure is a mask:
+# the place of a note must have its pitch, and leave a place for each other note of the chord. For the chord above,
+# with the lowest note on one of its strings, this is what remains:
 
 # %%
 from slp_guitar.fingering.grips import allowed_next_notes
@@ -262,7 +258,7 @@ for grip in held[:1], held[-1:]:
         print(f"{n + 1}. {shown}")
 
 # %% [markdown]
-# Without the mask, how often does the model write a place that has another pitch?
+# And without the mask, even when it reads the correct places: how many of 1,899 notes would sound wrong?
 
 
 # %%
@@ -302,9 +298,9 @@ assert ours["strings"] > found["lowest fret"]["strings"]
 # %% [markdown]
 # ## A search over its scores
 #
-# The most probable place now need not begin the most probable fingering. The dynamic program cannot find it: a cost
-# there depends on one move, but the decoder's probabilities depend on everything written so far. So we use
-# [beam search](06_decoding.py), which at each note keeps the four most probable extensions of the four that it kept.
+# The most probable place now need not begin the most probable fingering. Dynamic programming cannot find that one: a
+# cost there depends on one move, the decoder's probabilities on everything written so far. So we use [beam
+# search](06_decoding.py) with four hypotheses. Will it place more notes right?
 
 # %%
 measure(
@@ -313,14 +309,14 @@ measure(
 )
 
 # %% [markdown]
-# A more probable fingering is not always a better one: with one of three seeds four beams found the right string more
-# often, with two less often (`benchmarks/results/pitch_to_tab`).
+# A more probable fingering is not always a better one: [with two of three
+# seeds](../benchmarks/results/pitch_to_tab/README.md) four beams found the right string less often.
 #
 # ## Tab that people wrote
 #
 # The practice corpus was written by rules, which the model has learned: there, it does better than the costs written
-# by hand. On 26 classical pieces from classtab.org it was the other way round (recorded in the same folder; some
-# rows were chosen after a look at the 26):
+# by hand. On [26 classical pieces](../benchmarks/results/pitch_to_tab/README.md) from classtab.org it is the other
+# way round (some rows were chosen after a look at the 26):
 #
 # | how the strings are chosen | learned from | notes on the right string |
 # |---|---|---|
@@ -332,16 +328,16 @@ measure(
 # | search, fitted costs, notes ring on | 16 of the 403 | 81.2% |
 # | search, costs learned by a network, three seeds | the same 403 | 83.2 to 83.7% |
 #
-# Both models that write token by token did worse than the search, and longer training and a wider model did not
-# change that. An early mistake, which they go on reading, may move whole passages to another position; the search
-# compares whole fingerings. And its costs are about distances: of a fret from the hand, of a move, within a shape.
-# Those carry over from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches, and what it
-# can learn are costs.
+# Both models that write token by token lose to the search, and longer training and a wider model did not change that.
+# An early mistake, which they go on reading, may move whole passages to another position; the search compares whole
+# fingerings. And its costs are about distances: of a fret from the hand, of a move, within a shape. Those carry over
+# from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches, and what it can learn are
+# costs.
 #
-# One difference leads to the next chapter. The cost of a move depends on the distance
-# $p-q$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each
-# absolute position in its window. With [rotary positions](14_todays_block.py#eq-rope),
-# positions enter the scores through a distance, too, but one in the text, not on the neck.
+# One difference leads to the next chapter. The cost of a move depends on the distance $p-q$ alone, so it holds
+# anywhere on the neck; the model learns a row of P for each absolute position in its window. With [rotary
+# positions](14_todays_block.py#eq-rope), a Transformer's scores depend on distances, too, but in the text, not on the
+# neck.
 
 # %% [markdown]
 # ## Try it
@@ -364,8 +360,8 @@ measure(
 #
 #    <details><summary>What happens</summary>
 #
-#    Not here: over three seeds, 78 to 82% of the strings are right, one place at a time, instead of 81 to 83%
-#    (`benchmarks/results/pitch_to_tab`).
+#    Not here: over three seeds, 78 to 82% of the strings are right, one place at a time, instead of [81 to
+#    83%](../benchmarks/results/pitch_to_tab/README.md).
 #
 #    </details>
 #

@@ -5,11 +5,10 @@
 #
 # Replace four parts of the block, one at a time, and load models in the form in which others publish them.
 #
-# You will be able to say what RMSNorm, rotary positions, shared keys and the gated feedforward layer change
-# in the book's block, and what they leave unchanged; check that the result equals the Llama, Qwen3, GPT-2
-# and BERT that people use; and say what some of today's parts gain in the same training time. Read first:
-# [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py).
-# About 60 minutes.
+# What separates the block that you know from Llama's? Four parts, and no more: once they are replaced, both give the
+# same logits. You will be able to say what RMSNorm, rotary positions, shared keys and the gate change, and what they
+# leave unchanged; load a Llama, Qwen3, GPT-2 or BERT; and say what today's parts gain in the same training time. Read
+# first: [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py). About 60 minutes.
 
 # %% [markdown]
 # ## The norm without its mean
@@ -22,9 +21,9 @@
 # \mathrm{RMS}(\mathbf x)=\sqrt{\frac1d\sum_{k=1}^{d}x_k^2}
 # $$
 #
-# (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square *is* the
-# standard deviation, so the two norms agree. For a row of equal numbers they do not: layer norm, with an ε, makes
-# all of them 0, RMSNorm makes them 1 if they are positive, and −1 if they are negative.
+# (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square *is* the standard
+# deviation, so the two norms agree. Of the row (5, 5, 5, 5), layer norm with an ε makes zeros. What does RMSNorm make
+# of it, and of (−5, −5, −5, −5)?
 
 # %%
 import math
@@ -61,10 +60,10 @@ plotting.show_source(RMSNorm.forward)
 # %% [markdown]
 # ## Positions as rotations
 #
-# The book adds a row of P to each row of E, once, at the bottom (section 8.4, 7.4). Rotary
-# positions add nothing. In every head of every block they *turn* the queries and the keys, by an
-# angle that grows with the position. Take the columns of a query in pairs, $a$ and $b$. Pair $i$ (from 0) of a
-# token at position $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
+# Two clocks that differ by three hours at noon differ by three hours all day. Rotary positions use just this. Unlike
+# the rows of P (section 8.4, 7.4), they add nothing at the bottom; in every head of every block they *turn* the
+# queries and the keys, like hands of clocks. Take the columns of a query in pairs, $a$ and $b$. Pair $i$ (from 0) of
+# a token at position $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
 #
 # <span class="eq" id="eq-rope">rope · Su et al. 2021, named in the Aug 2026 draft</span>
 #
@@ -74,9 +73,9 @@ plotting.show_source(RMSNorm.forward)
 # \end{pmatrix}\begin{pmatrix}x_a\\x_b\end{pmatrix},\qquad\theta_i=10000^{-2i/d_k}
 # $$
 #
-# Why rotate? The dot product of two vectors depends on the angle *between* them. If a query at position $m$ has
-# been turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$: the positions
-# enter the score only through how far apart the two tokens are, not through where in the text they are.
+# Why rotate? The dot product of two vectors depends on the angle *between* them. If a query at position $m$ has been
+# turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$: the score knows how far
+# apart the two tokens are, not where in the text they are.
 
 
 # %%
@@ -110,9 +109,8 @@ torch.testing.assert_close(rotary(Q[4:], 4), loop[4:])  # from position 4 on
 plotting.show_source(apply_rotary)
 
 # %% [markdown]
-# Now the main property. Give every token the *same* query and the *same* key, so that only the position
-# distinguishes them. With rotations, the scores are the same along each diagonal: they depend on $m-n$
-# alone. With learned positions (here drawn at random and added to both) they have no such pattern.
+# Now give every token the *same* query and the *same* key, so that only the position distinguishes them. Where in the
+# matrix of scores will equal numbers stand? And with learned positions (here drawn at random and added to both)?
 
 # %% alt="Two 6 by 6 matrices of scores. In the left one, with rotary positions, every diagonal from upper left to lower right holds one value throughout. In the right one, with learned positions, no diagonal does." caption="Scores by rotary and by learned positions"
 same_q, same_k = Q[:1].expand(N, d_k), K[:1].expand(N, d_k)
@@ -128,8 +126,9 @@ plotting.panels(
 )
 
 # %% [markdown]
-# The same holds far to the right: shift both tokens by a thousand positions, and no score changes, up to
-# rounding. Shift them step by step: query and key turn, the first pairs faster, and their score stays.
+# With rotations each diagonal has one value: scores depend on $m-n$ alone. Shift both tokens by a thousand positions,
+# and no score changes, up to rounding. Shift them step by step: query and key turn, the first pairs faster, and their
+# score stays.
 
 # %%
 moved = rotary(same_q, 1000) @ rotary(same_k, 1000).T
@@ -150,17 +149,17 @@ plotting.interactive_steps("Positions shifted by", states)
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighboring columns, 0 with 1, 2 with 3. The code pairs column i with column $i+d_k/2$, as the weights of Llama and Qwen3 do in Hugging Face's format. This makes no difference to what a model can compute: it is another order of the columns of $\mathbf W^Q$ and $\mathbf W^K$.</p></div>
 #
-# Values are not rotated, since they say *what* is passed on, not where it is found. And there is no last
-# position, since no table of learned rows is used. Whether a model reads well past the length that it was
-# trained on is another matter; Llama 3.1 slows the slowest pairs down for it
+# Values are not rotated: they say *what* is passed on, not where it is found. And there is no last position, since
+# there is no table of rows. Whether a model reads well past the length that it was trained on is another matter;
+# Llama 3.1 slows the slowest pairs down for it
 # (<autoref identifier="slp_transformer.modern.config.RopeScaling">RopeScaling</autoref>).
 
 # %% [markdown]
 # ## Keys and values that heads share
 #
-# The cache keeps a key and a value for every token, head and block [(8.53, 7.59)](06b_cache.py#eq-kv-attn), and
-# in a long text that can take more memory than the weights ([chapter 8](08_scale.py) has a table). So in
-# today's models several heads share one key and one value: there are $A$ query heads and $G$ key-value heads.
+# The cache keeps a key and a value for every token, head and block [(8.53, 7.59)](06b_cache.py#eq-kv-attn), and in a
+# long text that can take more memory than the weights ([chapter 8](08_scale.py)). So in today's models several heads
+# share one key and one value: there are $A$ query heads and $G$ key-value heads.
 #
 # $$
 # \mathbf{head}_c=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
@@ -198,8 +197,8 @@ torch.testing.assert_close(gqa(X, causal=True), loop)
 plotting.show_source(repeat_kv, GroupedQueryAttention._attend)
 
 # %% [markdown]
-# PyTorch's kernel supports such groups with `enable_gqa` and gives the same result. So does the book's
-# attention, if all heads of a group have the same matrices.
+# PyTorch's kernel gives the same with `enable_gqa`. So does the book's attention, if all heads of a group have the
+# same matrices: sharing takes something away, and adds nothing.
 
 # %%
 from slp_transformer import MultiHeadAttention
@@ -217,8 +216,8 @@ for ours, head in zip(book.heads, gqa.heads, strict=True):
 torch.testing.assert_close(book(X, causal=True), loop)
 
 # %% [markdown]
-# How much it saves, for the sizes that the book's Fig. 7.24 lists: the cache of one text of 8,192 tokens
-# in bfloat16, with shared keys and values, and without.
+# Llama 3.1 405B has 128 query heads and 8 key-value heads. How much smaller does that make its cache? Here is that of
+# one text of 8,192 tokens in bfloat16, for models of the book's Fig. 7.24:
 
 # %%
 from dataclasses import replace
@@ -247,9 +246,8 @@ from slp_transformer.modern import ModernBlock
 plotting.show_source(ModernBlock.__init__, only=["attention", "ffn"])
 
 # %% [markdown]
-# With the published sizes, and a head that is tied to E or not (`tied`), there are exactly as many parameters
-# as published, here for two of the four. Counting them takes no memory: tensors on PyTorch's *meta* device have
-# only shapes.
+# With the published sizes, and a head that is tied to E or not (`tied`), there are exactly as many parameters as
+# published. Counting them takes no memory: tensors on PyTorch's *meta* device have only shapes.
 
 # %%
 from slp_transformer.modern import ModernConfig, ModernLM
@@ -278,9 +276,8 @@ for name, model in (("Llama 3.1 8B", llama), ("Qwen3-0.6B", qwen)):
 #
 # ## The same as everybody's
 #
-# Is our block really Llama's? We compare with Hugging Face's `transformers`. It makes a small Llama with
-# random weights and saves it to a folder in the format in which Llamas are published: `config.json`, and
-# the weights in `safetensors`, a format of tensors that cannot run code.
+# Is our block really Llama's? Let Hugging Face's `transformers` make a small Llama with random weights, and save it
+# as Llamas are published: `config.json`, and the weights in `safetensors`, a format that cannot run code.
 
 # %%
 import tempfile
@@ -305,10 +302,9 @@ theirs.save_pretrained(folder / "llama")
 print(*sorted(path.name for path in (folder / "llama").iterdir()), sep="\n")
 
 # %% [markdown]
-# One call loads it into our modules. Every tensor in the file must have a place here, and every tensor
-# here must be in the file, or the model is refused: a Llama with a missing part would still generate
-# text, and no error would tell us. (Large models come in several files with an index. The same call loads
-# them.)
+# One call loads it into our modules. Every tensor in the file must have a place here, and every tensor here must be
+# in the file, or the model is refused: a Llama with a missing part would still generate text, and no error would tell
+# us. How far apart will the logits be?
 
 # %%
 from slp_transformer.modern import from_pretrained
@@ -335,8 +331,7 @@ assert [one.ids for one in written] == expected.tolist()
 print(written[0].new_ids)
 
 # %% [markdown]
-# The tools of [chapter 9](09_inside.py) work on it, too: every activation has its name, the logit lens
-# reads each layer, and heads can be ablated.
+# The tools of [chapter 9](09_inside.py) work on it, too: the logit lens reads each layer, and heads can be ablated.
 
 # %%
 from slp_transformer import interpret
@@ -378,8 +373,8 @@ for name, (config, sizes) in kinds.items():
 # %% [markdown]
 # ## And back
 #
-# Others can load what you train here. The book's own model, too: it is a GPT-2 with ReLU whose attention biases
-# are 0, and is saved as one.
+# Others can load what you train here. The book's own model is a GPT-2 with ReLU whose attention biases are 0, and is
+# saved as one.
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
@@ -404,8 +399,8 @@ assert not folder.exists()
 # %% [markdown]
 # ## With real weights
 #
-# Nothing was downloaded here. If you are online, fetch a published model, SmolLM2 for one (a Llama
-# of 135 million parameters) or GPT-2, and use it like a run of your own:
+# If you are online, fetch a published model, such as SmolLM2 (a Llama of 135 million parameters), and use it like a
+# run of your own:
 #
 # ```sh
 # python -m pip install huggingface_hub
@@ -415,7 +410,7 @@ assert not folder.exists()
 # slp-transformer evaluate models/smollm2 my_text.txt
 # ```
 #
-# GPT-2's folder holds its weights in several formats, so name the files that are read here:
+# Of GPT-2's folder, name the files that are read here:
 #
 # ```sh
 # hf download openai-community/gpt2 config.json tokenizer.json \
@@ -438,16 +433,16 @@ assert not folder.exists()
 # %% [markdown]
 # ## A loss in fewer seconds
 #
-# Steps per second matter less than the time until a loss is reached. Four more parts reduce that time. The feedforward
-# layer uses squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream are
-# initialized to zero, so that every block begins as $\mathbf H=\mathbf X$. The head is untied from the
+# How much training time do today's parts save, and which would you miss most? Beside those above there are four more.
+# The feedforward layer uses squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the
+# stream are initialized to zero, so that every block begins as $\mathbf H=\mathbf X$. The head is untied from the
 # embeddings. And *Muon* trains the matrices inside blocks.
 #
-# AdamW treats every number of a matrix by itself. Muon treats the matrix as a whole. It takes the running
-# mean of the gradients, which usually has a few large singular values and many small ones, and brings all
-# of them to about 1: the directions stay, and none is too small to matter. No singular values have to be
-# computed for that. Divide this mean by the root of its sum of squares and call the result **X** (here
-# **X**, A and G stand for other things than above). Five *Newton-Schulz* iterations,
+# AdamW treats every number of a matrix by itself, Muon the matrix as a whole. The running mean of the gradients
+# usually has a few large singular values and many small ones. Muon brings all of them to about 1: the directions
+# stay, and none is too small to matter. No singular values have to be computed for that. Divide the mean by the root
+# of its sum of squares and call the result **X** (here **X**, A and G stand for other things than above). Five
+# *Newton-Schulz* iterations,
 #
 # $$
 # \begin{aligned}
@@ -495,8 +490,7 @@ from slp_transformer.training.optimizers import make_muon
 plotting.show_source(make_muon, only=["muon", "return"])
 
 # %% [markdown]
-# Embeddings, the head, gains and biases are trained by AdamW. On the command line, each part is a flag (and so
-# are the linear schedule, and the feedforward layer without biases):
+# Embeddings, the head, gains and biases are trained by AdamW. On the command line, each part is a flag:
 #
 # ```sh
 # slp-transformer train text my-texts --out-dir runs/mine --optimizer muon \
@@ -504,9 +498,8 @@ plotting.show_source(make_muon, only=["muon", "return"])
 #     --activation relu2 --no-ffn-bias --zero-init --no-tied
 # ```
 #
-# What does each part gain? Here one part at a time is exchanged, in today's recipe for the book's, and in
-# the book's for today's. All train for about sixteen CPU seconds on Tiny Shakespeare, so a faster one takes more steps. The
-# loss, in nats a character, is the median of three seeds, all within 0.04 of it (`benchmarks/results/parts`):
+# Now exchange [one part at a time](../benchmarks/results/parts/README.md), in both directions. All train for the same
+# sixteen CPU seconds on Tiny Shakespeare, so a faster recipe takes more steps. The loss is in nats a character:
 #
 # | recipe | today's parts, but this one the book's | the book's block, but this part today's |
 # |---|---|---|
@@ -520,12 +513,12 @@ plotting.show_source(make_muon, only=["muon", "return"])
 # | untied head (tied) | 2.00 | 2.36 |
 #
 # Differences up to 0.04 are no larger than those between seeds. In today's recipe you would miss the norm of queries
-# and keys most, then rotary positions and Muon; in the book's block only rotary positions clearly help. So parts depend
-# on each other, and on the learning rate: with the best of three (one seed), Muon helps the book's block, too.
+# and keys most, then rotary positions and Muon; in the book's block only rotary positions clearly help. So parts
+# depend on each other, and on the learning rate: with [a better one](../benchmarks/results/parts/README.md), Muon
+# helps the book's block, too.
 #
-# And all together? Here are the same text and model size, against recipes that others use: CPU seconds until the
-# validation loss has fallen to the value in the head of each column, medians of three seeds
-# (`benchmarks/results/time_to_loss`).
+# And all together? Here are [CPU seconds](../benchmarks/results/time_to_loss/README.md) until the validation loss has
+# fallen to the value above each column, beside recipes that others use:
 #
 # | recipe | 1.915 | 1.775 | 1.66 |
 # |---|---|---|---|
@@ -534,8 +527,8 @@ plotting.show_source(make_muon, only=["muon", "return"])
 # | GPT-2 by Hugging Face's Trainer, 3e-3 | 87 | not reached | not reached |
 # | all of today's parts, `--config shakespeare` | 22 | 49 | 108 |
 #
-# (In the last row each loss has a run of its own length.) To 1.915, the learning rate alone saves more than a third of
-# the time, from the first row to the second.
+# (In the last row each loss has a run of its own length.) From the first row to the second, the learning rate alone
+# saves more than a third of the time: tune it before you change the model.
 #
 # Below are the curves behind the first table: choose which parts to see.
 
@@ -555,10 +548,9 @@ plotting.interactive_lines(
 ) if curves else None
 
 # %% [markdown]
-# Does this carry over to large models? Others have found that it does, but differ on how much. Liu et al. (2025, arXiv
-# 2502.16982) report about half of AdamW's compute, by scaling laws of smaller models. Wen et al. (2025, arXiv
-# 2509.02046) found optimizers such as Muon 1.4 times as fast at 0.1 billion parameters, but only 1.1 times at 1.2
-# billion.
+# Does this carry over to large models? For Muon, reports differ: about half of AdamW's compute (Liu et al. 2025,
+# arXiv 2502.16982, by scaling laws of smaller models), or 1.4 times as fast at 0.1 billion parameters, but only 1.1
+# times at 1.2 billion (Wen et al. 2025, arXiv 2509.02046).
 
 # %% [markdown]
 # ## Try it

@@ -50,8 +50,7 @@ def begin_lesson(path: Path) -> Lesson:
         say("And writes, each token drawn from those that the grammar of tab allows:\n")
         say(format_tab(tab))
         write_tab(tab, path)
-        say(f"Written to {path}. To hear it, open it in a music player or in MuseScore, or drop")
-        say('it on the site\'s page "Finger a piece" and press Play.')
+        say(f"Written to {path}. To hear it, open it in a music player or in MuseScore.")
 
     return learn
 

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from slp_guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs
+from slp_guitar.commands.song_options import CAPO
 from slp_guitar.formats.registry import check_writable_suffix, find_format
 from slp_guitar.plugin import EXTRA
 from slp_guitar.tab_session import TabSession, is_music_file
 from slp_guitar.theory import KEY_NAMES, TIME_SIGNATURES
-from slp_transformer._internal.config_checks import suggest_closest_match
+from slp_transformer._internal.config_checks import OPEN_SHARE, suggest_closest_match
 from slp_transformer._internal.plugins import Libraries
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream
 from slp_transformer.tasks.base import (
@@ -26,6 +28,7 @@ from slp_transformer.tasks.generation_session import GenerationSession
 from slp_transformer.tasks.run_config import RunConfig
 
 
+@settings
 @dataclass(frozen=True)
 class TabData(DataSettings):
     """The guitar tabs to train on.
@@ -39,11 +42,12 @@ class TabData(DataSettings):
     task: ClassVar[str] = "tabs"
     paths: ClassVar[tuple[str, ...]] = ("source", "val_data")
 
-    source: Positional[str | None] = None
-    val_split: float = 0.1
-    val_data: str | None = None
+    source: Positional[str | None] = setting(None, no_example="a file")
+    val_split: float = setting(0.1, OPEN_SHARE, example=0.3)
+    val_data: str | None = setting(None, no_example="a file")
 
 
+@settings
 @dataclass(frozen=True)
 class GenerateTabs:
     """The piece.
@@ -67,13 +71,13 @@ class GenerateTabs:
         one_channel: write MIDI with one channel in place of one for each string.
     """
 
-    tuning: str = "standard"
-    capo: int = 0
-    key: str | None = None
-    time_signature: str | None = None
-    style: str | None = None
-    ending: Literal["tonic", "any"] = "tonic"
-    one_channel: bool = False
+    tuning: str = setting("standard", example="drop-D")
+    capo: int = setting(0, CAPO, example=3)
+    key: str | None = setting(None, example="Am")
+    time_signature: str | None = setting(None, example="3/4")
+    style: str | None = setting(None, example="Jazz")
+    ending: Literal["tonic", "any"] = setting("tonic", example="any", given={"key": "F#"})
+    one_channel: bool = setting(False, no_example="of MIDI files alone")
 
 
 class TabTask(Task[TabData, GenerateTabs, NoFlags]):

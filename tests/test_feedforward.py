@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from comparing import D_FF, B, D, N, assert_same_gradients, normal, randomized
 
 from slp_transformer import FeedForward, SwiGLU
+from slp_transformer.feedforward import ACTIVATIONS
 
 
 def fill(layer, **values):
@@ -49,6 +50,21 @@ def test_ffn_equals_pytorch(activation):
     hidden = getattr(F, activation)(F.linear(X, layer.W_1.T, layer.b_1))
     expected = F.linear(hidden, layer.W_2.T, layer.b_2)
     assert_same_gradients(layer(X), expected, [X, *layer.parameters()])
+
+
+# At −1 and at 2; Φ is the share of the normal distribution, and GPT-2's gelu has a tanh for it.
+BY_HAND = {
+    "relu": (0.0, 2.0),
+    "gelu": (-0.158655, 2 * 0.977250),
+    "gelu_tanh": (-0.158808, 2 * 0.977299),
+    "relu2": (0.0, 4.0),
+}
+
+
+def test_every_activation_has_values_by_hand():
+    for name, function in ACTIVATIONS.items():
+        found = function(torch.tensor([-1.0, 2.0])).tolist()
+        assert found == pytest.approx(BY_HAND[name], abs=2e-6), name
 
 
 def test_relu_is_the_default_and_hidden_dim_is_4d():

@@ -228,6 +228,27 @@ def test_each_row_may_have_a_generator_of_its_own():
 EACH = {name: option.example for name, option in SAMPLING.items()}
 
 
+# Of words with 0.4, 0.2, 0.1 and 0.3, the first of which the text has: a value, and what is left.
+BY_HAND = {
+    "repetition_penalty": (2.0, [0.16 / 0.76, 0.2 / 0.76, 0.1 / 0.76, 0.3 / 0.76]),
+    "temperature": (0.5, [0.16 / 0.3, 0.04 / 0.3, 0.01 / 0.3, 0.09 / 0.3]),
+    "top_k": (2, [4 / 7, 0, 0, 3 / 7]),
+    "top_p": (0.6, [4 / 7, 0, 0, 3 / 7]),
+    "min_p": (0.51, [4 / 7, 0, 0, 3 / 7]),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLING)
+def test_every_option_by_hand(name, unchecked):
+    u, ids = logits(0.4, 0.2, 0.1, 0.3).unsqueeze(0), tensor([[0]])
+    value, expected = BY_HAND[name]
+    filtered = filter_logits(u, ids, **{name: value})
+    assert probabilities(filtered[0]) == pytest.approx(expected)
+    for wrong in (math.nan, "x"):
+        with pytest.raises(ValueError, match=f"{name} must be .*, not {wrong!r}"):
+            SAMPLING[name].apply(u, ids, wrong)
+
+
 @pytest.mark.parametrize("name", SAMPLING)
 def test_every_option_changes_the_logits_and_its_neutral_value_does_not(name):
     u, ids = torch.randn(2, 7, generator=seeded()), tensor([[1, 2], [3, 3]])

@@ -28,7 +28,7 @@ class TuneData(DataSettings):
     task: ClassVar[str] = "tunes"
     paths: ClassVar[tuple[str, ...]] = ("source",)
     source: Positional[str] = "my-tunes"
-    val_split: float = 0.1
+    val_split: float = base.setting(0.1, base.OPEN_SHARE, example=0.3)
 
 
 class TuneTokenizer:

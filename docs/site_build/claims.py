@@ -15,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
@@ -136,17 +137,46 @@ def stated_bases() -> dict[str, dict[str, str]]:
 
 
 def is_sound(basis: str, sentence: str, root: Path) -> bool:
-    """Tell whether a stated basis holds: its record exists, or its sums give the numbers said.
+    """Tell whether a basis holds: its record exists, or its sums give the numbers said.
 
-    A sum is written `0.45 = (1 - 0.9) / sqrt(1 - 0.95)`; several are separated by semicolons. What
-    is neither a record nor a sum is a reason, for people to judge.
+    A sum is written `0.45 = (1 - 0.9) / sqrt(1 - 0.95)`; several are separated by semicolons, and
+    follow a record where some numbers are made from it. What is neither a record nor a sum is a
+    reason, for people to judge.
     """
-    if found := RECORD.match(basis):
-        return (root / found[0]).exists()
+    first, _, more = basis.partition("; ")
+    if found := RECORD.search(first):
+        return (root / found[0]).exists() and (not more or is_sound(more, sentence, root))
     sums = [one.split(" = ") for one in basis.split("; ")]
     if not all(re.fullmatch(r"[\d.,]+", one[0]) for one in sums):
         return len(basis.split()) > 2
     return all(said in sentence and _rounds_to(formula, said) for said, formula in sums)
+
+
+def numbers_without_record(claim: Claim, root: Path) -> list[str]:
+    """Return the numbers of a claim that rests on a record which are neither there nor sums.
+
+    Answers of "Try it" were tried (`chapter_seeds`), and what they then said is not kept.
+    """
+    record, _, sums = claim.basis.partition("; ")
+    if not (found := RECORD.search(record)) or record.endswith(": Try it"):
+        return []
+    kept = _numbers_in(root / found[0])
+    said = NUMBER.findall(re.sub("`[^`]*`", "", claim.sentence))
+    made = {one.partition(" = ")[0] for one in sums.split("; ")}
+    return [n for n in said if n not in made and not any(_is_rounded(x, n) for x in kept)]
+
+
+@cache
+def _numbers_in(record: Path) -> frozenset[float]:
+    files = [path for path in record.rglob("*") if path.is_file()] if record.is_dir() else [record]
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in files)
+    return frozenset(float(x) for text in texts for x in re.findall(r"\d*\.?\d+", text))
+
+
+def _is_rounded(x: float, said: str) -> bool:
+    number = said.rstrip(" %")
+    off = 0.5 * 10.0 ** -len(number.partition(".")[2]) + 1e-12
+    return any(abs(own - float(number)) <= off for own in ((x, 100 * x) if "%" in said else (x,)))
 
 
 def _rounds_to(formula: str, said: str) -> bool:

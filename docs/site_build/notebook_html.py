@@ -232,6 +232,8 @@ def to_take_away(
             cell.source = REFERENCE.sub(reference, cell.source)
             if site:
                 cell.source = re.sub(r"\]\((\d\d[a-z]?_\w+)\.(?:py|ipynb|md)", chapter, cell.source)
+                record = r"\]\(\.\./benchmarks/results/(\w+)/README\.md"
+                cell.source = re.sub(record, rf"]({site}measurements/\1/", cell.source)
                 cell.source = re.sub(r"\]\(\.\./(?:docs/)?([\w-]+)(?:\.md|/)", page, cell.source)
         for data in texts:
             if "text/markdown" in data:

@@ -50,12 +50,14 @@ def link_chapters(body: str, context: PageContext) -> str:
 
 
 def link_guide(body: str, context: PageContext) -> str:
-    """Make links from a script to a file of docs/ those to its page."""
+    """Make links from a script to a file of docs/, or to a recorded run, those to its page."""
 
     def page(match: re.Match[str]) -> str:
-        return f'href="{context.url(f"{match[1]}/")}'
+        place = match[1] or f"measurements/{match[2]}"
+        return f'href="{context.url(f"{place}/")}'
 
-    return re.sub(r'href="\.\./docs/([\w-]+)\.md(?=[#"])', page, body)
+    files = r"(?:docs/([\w-]+)|benchmarks/results/(\w+)/README)"
+    return re.sub(rf'href="\.\./{files}\.md(?=[#"])', page, body)
 
 
 def draw_wirings(body: str, context: PageContext) -> str:

@@ -482,7 +482,7 @@ def measured() -> dict[str, str]:
     results = site.root / chapter_source.RESULTS
     sources = [*(site.root / "docs").glob("*.md"), *(site.root / "chapters").glob("*.py")]
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
-    named = set(re.findall(rf"`{chapter_source.RESULTS}/(\w+)`", text))
+    named = set(re.findall(rf"{chapter_source.RESULTS}/(\w+)(?:`|/README\.md\))", text))
     about = results / "README.md"
     known = about.read_text(encoding="utf-8") if about.is_file() else ""
     rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", known, flags=re.MULTILINE)
@@ -602,8 +602,8 @@ def draft_choice(book: Equations) -> str:
     return (
         '<form class="slp-filter"><label>Numbers of equations: '
         f'<select id="slp-draft">{options}</select></label>'
-        '<span>or open <a href="book/">your own PDF of the chapter</a>, with the cell of each'
-        " equation beside it</span></form>"
+        '<span>or open <a href="book/">your own PDF of the chapter</a>: each equation has its'
+        " code beside it</span></form>"
     )
 
 

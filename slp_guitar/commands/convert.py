@@ -5,18 +5,17 @@ from dataclasses import replace
 from slp_guitar.commands import rare_collections
 from slp_guitar.commands.song_options import ConvertOptions
 from slp_guitar.commands.tab import (
-    add_time_or_refuse,
-    check_max_fret,
     check_output,
     choose_neck,
     print_cut_note_count,
     print_each,
     read_and_select_tracks,
+    write_tracks,
 )
 from slp_guitar.fingering.fingering_pieces import find_fingerings
 from slp_guitar.fingering.playable_chords import FingeringOptions
 from slp_guitar.fingering.playable_pieces import piece_from_tab
-from slp_guitar.formats.registry import find_format, find_losses, write_tab
+from slp_guitar.formats.registry import find_format
 from slp_guitar.fretboard import STANDARD, Tuning
 from slp_guitar.tab import Tab
 from slp_transformer.cli.console import format_count, print_status
@@ -24,18 +23,16 @@ from slp_transformer.cli.console import format_count, print_status
 
 @rare_collections()
 def execute(options: ConvertOptions) -> None:
-    """Read a file, write the other, read that as well and print what is not in it.
+    """Read a file, write the other and print what is not in it.
 
     Raises:
         ValueError: if the one cannot be read, or the other not be written.
     """
     output = options.output
     check_output(output, options)
-    if options.max_fret is not None:
-        check_max_fret(options.max_fret)
     tabs: list[Tab] = []
     found = find_format(output)
-    needs_strings = found is not None and found.needs_strings
+    needs_strings = found is not None and found.max_strings > 0
     tracks = read_and_select_tracks(options)
     is_all_fingered = all(tab.is_fingered for tab in tracks)
     if options.max_fret is not None and (is_all_fingered or not needs_strings):
@@ -47,10 +44,8 @@ def execute(options: ConvertOptions) -> None:
         if options.no_capo and tab.is_fingered:
             raised = tuple(pitch + tab.tuning.capo for pitch in tab.tuning.open_pitches)
             tab = replace(tab, tuning=Tuning(raised))
-        tabs.append(add_time_or_refuse(tab, output, options))
-    write_tab(tabs[0], output, *tabs[1:], one_channel=options.one_channel)
-    if lost := find_losses(tabs, output):
-        print_status(f"{output.name} does not hold {', '.join(lost)}.")
+        tabs.append(tab)
+    write_tracks(tabs, output, options)
     if any(tab.tuning.capo for tab in tabs) and output.suffix.lower() in (".musicxml", ".xml"):
         print_status("MuseScore ignores capos: for it, write the file by --no-capo.")
     print_status(f"Written to {output}.")

@@ -6,12 +6,9 @@ from slp_guitar.commands.song_options import FitOptions
 from slp_guitar.fingering.passages import Passage, passage_from_tab, read_passages_jsonl
 from slp_guitar.formats.registry import find_format, read_any_tab_file
 from slp_transformer._internal.atomic_write import check_writable_path
-from slp_transformer._internal.config_checks import Range, check_range
 from slp_transformer._internal.json_files import write_json
 from slp_transformer.cli.console import format_count, print_remarks, print_status
 from slp_transformer.data.text_files import list_files
-
-PIECES: Range = (lambda n: 1 <= n <= 10_000), "from 1 to 10,000"
 
 
 def execute(options: FitOptions) -> None:
@@ -21,7 +18,6 @@ def execute(options: FitOptions) -> None:
         ValueError: if there is no tab with strings, or the file cannot be written.
     """
     check_writable_path(options.output)
-    check_range(PIECES, **{"--pieces": options.pieces})
     passages = read_fingered_passages(options.tabs)
     import torch
 

@@ -1,17 +1,31 @@
 """The options of `tab` and `convert`."""
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from slp_guitar.fingering.playable_chords import UnplayablePolicy
 from slp_guitar.formats.registry import writable_suffixes
+from slp_transformer._internal.config_checks import SIZE, Range, is_integer
 from slp_transformer._internal.plugins import Options
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.tasks.data_settings import Positional, UseAppendAction, arg
 
+T = TypeVar("T")
 OUTPUT_HELP = f"a file to write to: {', '.join(writable_suffixes())}."
+Output = Annotated[T, arg(aliases=["-o"], help=OUTPUT_HELP)]
+MOST_FRETS = 36
 
 
+def within(low: int, high: int) -> Range:
+    """Return the range of whole numbers from one to another."""
+    return (lambda n: is_integer(n) and low <= n <= high), f"from {low} to {high:,}"
+
+
+CAPO, FRETS = within(0, 12), within(1, MOST_FRETS)
+
+
+@settings
 @dataclass(frozen=True, kw_only=True)
 class SongOptions(Options):
     """A file with notes, how to read it, and how to write another.
@@ -29,15 +43,16 @@ class SongOptions(Options):
         max_fret: highest fret of notes that are fingered [19, or 24 where a part needs them].
     """
 
-    song: Positional[Path]
-    tracks: tuple[int, ...] = ()
-    channels: tuple[int, ...] = ()
-    quantize: int | None = None
-    one_channel: bool = False
-    steps_per_quarter: int | None = None
-    max_fret: int | None = None
+    song: Positional[Path] = setting(MISSING, no_example="a file")
+    tracks: tuple[int, ...] = setting((), example=(2,))
+    channels: tuple[int, ...] = setting((), example=(2,))
+    quantize: int | None = setting(None, SIZE, example=1)
+    one_channel: bool = setting(False, no_example="of MIDI files alone")
+    steps_per_quarter: int | None = setting(None, SIZE, no_example="of ASCII tabs alone")
+    max_fret: int | None = setting(None, FRETS, example=9)
 
 
+@settings
 @dataclass(frozen=True, kw_only=True)
 class TabOptions(SongOptions):
     """Turn notes without strings, or a tab for another guitar, into tab that can be played.
@@ -84,24 +99,25 @@ class TabOptions(SongOptions):
         refinger: find a new fingering for a tab.
     """
 
-    output: Annotated[Path | None, arg(aliases=["-o"], help=OUTPUT_HELP)] = None
-    tuning: str | None = None
-    capo: int | None = None
-    keep_shapes: bool = False
-    transpose: int = 0
-    max_span: int | None = None
-    position: int | None = None
-    open_strings: Literal["more", "less"] | None = None
-    pin: UseAppendAction[tuple[str, ...]] = ()
-    review: int = 0
-    alternatives: int = 1
-    unplayable: UnplayablePolicy = "refuse"
-    easy: bool = False
-    costs: Path | None = None
-    easiest_capo: bool = False
-    refinger: bool = False
+    output: Output[Path | None] = setting(None, no_example="a file")
+    tuning: str | None = setting(None, example="drop-D")
+    capo: int | None = setting(None, CAPO, example=1)
+    keep_shapes: bool = setting(False, example=True, given={"capo": 3})
+    transpose: int = setting(0, within(-36, 36), example=2)
+    max_span: int | None = setting(None, within(1, 12), example=2)
+    position: int | None = setting(None, within(1, 15), example=7)
+    open_strings: Literal["more", "less"] | None = setting(None, example="less")
+    pin: UseAppendAction[tuple[str, ...]] = setting((), example=("1:1=3/9",))
+    review: int = setting(0, within(0, 1000), example=1)
+    alternatives: int = setting(1, within(1, 20), example=2)
+    unplayable: UnplayablePolicy = setting("refuse", example="octave", given={"transpose": -36})
+    easy: bool = setting(False, example=True)
+    costs: Path | None = setting(None, no_example="a file")
+    easiest_capo: bool = setting(False, example=True)
+    refinger: bool = setting(False, no_example="of fingered tabs alone")
 
 
+@settings
 @dataclass(frozen=True, kw_only=True)
 class FitOptions(Options):
     """Fit the costs of the hand, by which `tab` decides, to tabs that people have written.
@@ -117,11 +133,14 @@ class FitOptions(Options):
         pieces: to fit to at most; as few as possible of one composer, the name before a "_".
     """
 
-    tabs: Positional[Path]
-    output: Annotated[Path, arg(aliases=["-o"], help="the file to write, .json")]
-    pieces: int = 16
+    tabs: Positional[Path] = setting(MISSING, no_example="a folder")
+    output: Annotated[Path, arg(aliases=["-o"], help="the file to write, .json")] = setting(
+        MISSING, no_example="a file"
+    )
+    pieces: int = setting(16, within(1, 10_000), no_example="fitting takes minutes")
 
 
+@settings
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions(SongOptions):
     """Convert guitar music from one kind of file into another.
@@ -139,5 +158,5 @@ class ConvertOptions(SongOptions):
         no_capo: write open strings as the capo has them, for programs that ignore capos.
     """
 
-    output: Annotated[Path, arg(aliases=["-o"], help=OUTPUT_HELP)]
-    no_capo: bool = False
+    output: Output[Path] = setting(MISSING, no_example="a file")
+    no_capo: bool = setting(False, no_example="of tabs with a capo alone")

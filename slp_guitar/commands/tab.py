@@ -9,7 +9,7 @@ from pathlib import Path
 from slp_guitar import fretboard
 from slp_guitar.ascii.writer import format_tab
 from slp_guitar.commands import rare_collections
-from slp_guitar.commands.song_options import ConvertOptions, TabOptions
+from slp_guitar.commands.song_options import MOST_FRETS, ConvertOptions, TabOptions, within
 from slp_guitar.fingering import fingering_pieces
 from slp_guitar.fingering.costs import read_weights
 from slp_guitar.fingering.fingering_pieces import CapoSuggestion, DoubtfulMoment
@@ -19,11 +19,11 @@ from slp_guitar.fingering.playable_pieces import PlayablePiece, piece_from_tab
 from slp_guitar.formats import registry
 from slp_guitar.formats.notation import count_cut_notes
 from slp_guitar.fretboard import MAX_FRET, STANDARD, Note, Tuning
-from slp_guitar.tab import Bar, Event, Tab, TabNote
+from slp_guitar.tab import MAX_STRINGS, Bar, Event, Tab, TabNote
 from slp_guitar.tab_header import parse_tuning
 from slp_guitar.text_time import infer_timing
 from slp_transformer._internal.atomic_write import check_writable_path
-from slp_transformer._internal.config_checks import Range, check_range
+from slp_transformer._internal.config_checks import check_range
 from slp_transformer.cli.console import format_count, print_result, print_status
 from slp_transformer.tasks.reports import format_table
 
@@ -31,21 +31,12 @@ FINGERING_FLAGS = (
     *("tuning", "capo", "transpose", "max_fret", "max_span", "position", "open_strings"),
     *("pin", "review", "alternatives", "unplayable", "costs", "easiest_capo", "refinger", "easy"),
 )
-RANGES: dict[str, Range] = {
-    "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
-    "transpose": ((lambda n: -36 <= n <= 36), "from -36 to 36"),
-    "max_span": ((lambda n: 1 <= n <= 12), "from 1 to 12"),
-    "alternatives": ((lambda n: 1 <= n <= 20), "from 1 to 20"),
-    "position": ((lambda n: 1 <= n <= 15), "from 1 to 15"),
-    "review": ((lambda n: 0 <= n <= 1000), "from 0 to 1000"),
-}
 UNPLAYABLE_HINTS = {
     "roll": "plays chords from the bass up and moves notes off the neck",
     "octave": "moves notes by octaves",
     "drop": "leaves notes out",
 }
 NUM_CAPOS, NUM_SHAPES = 3, 6
-MOST_FRETS = 36
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
 
 
@@ -138,8 +129,19 @@ def show_or_write(tab: Tab, path: Path | None, options: TabOptions) -> None:
     if path is None:
         print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
     else:
-        timed = add_time_or_refuse(tab, path, options)
-        registry.write_tab(timed, path, one_channel=options.one_channel)
+        write_tracks([tab], path, options)
+
+
+def write_tracks(tabs: Sequence[Tab], path: Path, options: TabOptions | ConvertOptions) -> None:
+    """Write tracks to a file, read it as well and print what is not in it.
+
+    Raises:
+        ValueError: if it needs time that they do not have, or cannot be written.
+    """
+    timed = [add_time_or_refuse(tab, path, options) for tab in tabs]
+    registry.write_tab(timed[0], path, *timed[1:], one_channel=options.one_channel)
+    if lost := registry.find_losses(timed, path):
+        print_status(f"{path.name} does not hold {', '.join(lost)}.")
 
 
 def format_capo(own: CapoSuggestion, least: float, tuning: Tuning) -> str:
@@ -154,16 +156,6 @@ def format_capo(own: CapoSuggestion, least: float, tuning: Tuning) -> str:
     return f"{f'capo {own.capo}' if own.capo else 'no capo'}{key}: {' '.join(shapes)}{more}"
 
 
-def check_max_fret(max_fret: int, lowest: int = 1) -> None:
-    """Refuse a number of frets that no neck has.
-
-    Raises:
-        ValueError: naming the flag.
-    """
-    if not lowest <= max_fret <= MOST_FRETS:
-        raise ValueError(f"--max-fret must be from {lowest} to {MOST_FRETS}, not {max_fret}.")
-
-
 def choose_neck(
     piece: PlayablePiece, options: TabOptions | ConvertOptions, of: str
 ) -> tuple[Tuning, int]:
@@ -174,10 +166,13 @@ def choose_neck(
     """
     counts = Counter(pitch for moment in piece.moments for pitch in moment.pitches)
     part = piece.tab.track or piece.tab.title
-    given = options.max_fret
+    given, kind = options.max_fret, options.output and registry.find_format(options.output)
+    strings = kind and kind.max_strings or MAX_STRINGS
     name, lost, max_fret = "", 1, given or MAX_FRET
     for max_fret in [given] if given else [MAX_FRET, fretboard.FRETS_OF_LONG_NECKS]:
-        name, lost = fretboard.find_nearest_tuning(counts, max_fret=max_fret, part=part)
+        name, lost = fretboard.find_nearest_tuning(
+            counts, max_fret=max_fret, part=part, max_strings=strings
+        )
         if not lost:
             break
     if name != "standard":
@@ -275,12 +270,8 @@ def make_fingering_options(options: TabOptions, tab: Tab) -> FingeringOptions:
     Raises:
         ValueError: naming the flag that makes no sense.
     """
-    for name, kind in RANGES.items():
-        if (value := getattr(options, name)) is not None:
-            check_range(kind, **{f"--{name.replace('_', '-')}": value})
-    lowest = (options.capo or 0) + 1
     max_fret = MAX_FRET if options.max_fret is None else options.max_fret
-    check_max_fret(max_fret, lowest)
+    check_range(within((options.capo or 0) + 1, MOST_FRETS), **{"--max-fret": max_fret})
     tuning = tab.tuning if tab.is_fingered else STANDARD
     capo = tuning.capo if options.capo is None else options.capo
     if options.tuning:

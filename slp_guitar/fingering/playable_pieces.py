@@ -83,7 +83,8 @@ class PlayablePiece:
     def build_tab(self, grips: Sequence[Grip], hands: Sequence[int], tuning: Tuning) -> Tab:
         """A tab from a grip for each moment, with as many notes as the moment has, and its fingers.
 
-        Techniques that make no sense at the new places are left out.
+        Techniques that make no sense at the new places are left out. Fingers that the piece names
+        stay where all notes of their moment do; elsewhere they are chosen.
 
         Args:
             grips: the grips.
@@ -94,8 +95,9 @@ class PlayablePiece:
         kept = self._possible_techniques(grips, tuning)
         scale = get_scale_length(tuning)
         for moment, grip, hand, techniques in zip(self.moments, grips, hands, kept, strict=True):
-            chosen = choose_fingers(grip, hand, scale, tuning.capo)
-            fingers = [(Technique(FINGERS[n - 1]),) if n else () for n in chosen]
+            named = any(one.kind in FINGERS for own in techniques for one in own)
+            chosen = [] if named else choose_fingers(grip, hand, scale, tuning.capo)
+            fingers = [(Technique(FINGERS[n - 1]),) if n else () for n in chosen or [0] * len(grip)]
             details = zip(moment.notes, grip, techniques, fingers, strict=True)
             played = [
                 each._replace(note=n, techniques=(*own, *finger))
@@ -126,13 +128,14 @@ class PlayablePiece:
         """Return the techniques of each note of each moment that its new place allows.
 
         What leads to a note must still lead to it, along one string and to another fret. An open
-        string is not bent, and a harmonic is where it is on the string.
+        string is not bent, a harmonic is where it is on the string, and fingers are a grip's.
         """
         targets: dict[int, tuple[int, int]] = {}  # by string before: the next moment, and note
         nexts: dict[int, tuple[tuple[int, int], int]] = {}  # by string now: the same, and fret
         found: list[list[tuple[Technique, ...]]] = []
         for place in reversed(range(len(grips))):
             pairs = list(zip(self.moments[place].notes, grips[place], strict=True))
+            stays = tuning == self.tab.tuning and all(new == old.note for old, new in pairs)
             own = []
             for old, new in pairs:
                 is_same = new == old.note and tuning == self.tab.tuning
@@ -141,6 +144,7 @@ class PlayablePiece:
                 leads = target is None or target == after and fret != new.fret
                 lost = set() if is_same else {"harmonic"}
                 lost |= set() if is_same or new.fret else {"bend", "vibrato"}
+                lost |= set() if stays else set(FINGERS)
                 lost |= set() if leads else {k for k, s in TECHNIQUES.items() if s.leads_on}
                 own.append(tuple(each for each in old.techniques if each.kind not in lost))
             found.append(own)
@@ -150,12 +154,6 @@ class PlayablePiece:
         return found[::-1]
 
 
-def _without_finger(note: TabNote) -> TabNote:
-    """Return a note of which nothing says which finger takes it."""
-    techniques = tuple(one for one in note.techniques if one.kind not in FINGERS)
-    return note._replace(techniques=techniques)
-
-
 def piece_from_tab(tab: Tab) -> PlayablePiece:
     """A tab, with or without strings, as a piece: its pitches, to be fingered (anew)."""
     moments, changes = [], []
@@ -163,7 +161,7 @@ def piece_from_tab(tab: Tab) -> PlayablePiece:
         count = 0
         for event in bar.events:
             sounding = set(event.sounding_notes())
-            played = tuple(_without_finger(n) for n in event.tab_notes() if n.note in sounding)
+            played = tuple(n for n in event.tab_notes() if n.note in sounding)
             if len(played) < len(event.notes):
                 changes.append((f"bar {number}", "a note without a pitch is left out"))
             if played:

@@ -202,7 +202,10 @@ class _PartReader:
                         self.read_note(element, begin, length)
                         before, now = begin, max(now, begin + length)
                     case "backup":
-                        now -= length
+                        if length > now:
+                            what = "steps back to before their bar lead to its start"
+                            self.builder.omissions.record(what, len(self.bars))
+                        now = max(Fraction(0), now - length)
                     case "forward":
                         now += length
                     case "barline":

@@ -15,7 +15,11 @@ from slp_guitar.ascii.reader import read_tab_file
 from slp_guitar.ascii.writer import format_tab
 from slp_guitar.formats.alphatex import format_alphatex, read_alphatex_tabs
 from slp_guitar.formats.gpif import read_gp_tabs
-from slp_guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro_tabs
+from slp_guitar.formats.guitar_pro import (
+    MAX_GUITAR_PRO_STRINGS,
+    format_guitar_pro,
+    read_guitar_pro_tabs,
+)
 from slp_guitar.formats.midi import read_midi_tabs
 from slp_guitar.formats.midi_writer import format_midi
 from slp_guitar.formats.musicxml import read_musicxml_tabs
@@ -24,11 +28,12 @@ from slp_guitar.formats.notation import with_durations_filled
 from slp_guitar.formats.unread import Omissions
 from slp_guitar.fretboard import Note
 from slp_guitar.playing_order import expand_repeats, find_unclear_repeats
-from slp_guitar.tab import Bar, ReadProblem, Tab
+from slp_guitar.tab import MAX_STRINGS, Bar, ReadProblem, Tab
 from slp_guitar.techniques import TECHNIQUES, TechniqueSigns
 from slp_guitar.timing import add_time_signatures, bar_start_steps, columns_to_steps
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.choices import Choices
+from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.docs_sections import see
 
 
@@ -40,6 +45,29 @@ def _format_tabs_as_text(*tracks: Tab) -> str:
             for number, tab in enumerate(tracks, start=1)
         )
     return "\n".join(format_tab(tab, with_time_lines=True) for tab in tracks)
+
+
+BAR_WORDS = {
+    **{"time_signature": "time signatures", "tempo_bpm": "tempos", "key": "keys"},
+    **{"stated_onsets": "rhythms by letters", "beat_onsets": "marks of beats"},
+}
+NOT_BY_ITSELF = {
+    *("source", "tuning", "bars", "steps", "events", "steps_per_quarter", "tempo_changes"),
+    *("starts_repeat", "num_plays", "endings", "signs"),
+}
+"""Fields of tabs and bars that are compared in another way, or are no part of the music."""
+TAB_WORDS = {"title": "the title", "track": "the tracks' names"}
+OTHER_WORDS = (
+    *("the tuning", "the capo", "marks of repeats", "the repeats, which are played out"),
+    *("the strings", "notes", "dead notes", "lengths of notes", "marks of a second voice"),
+)
+
+
+def list_detail_names() -> set[str]:
+    """Return what may be found in a tab, and missed in a file."""
+    own = {f"the {each.name}" for owner in (Tab, Bar) for each in fields(owner)}
+    techniques = {signs.plural for signs in TECHNIQUES.values()}
+    return {*own, *TAB_WORDS.values(), *BAR_WORDS.values(), *OTHER_WORDS, *techniques}
 
 
 @dataclass(frozen=True)
@@ -57,7 +85,7 @@ class TabFormat:
         is_timed: whether its steps must be time; else they may be columns.
         reader_flags: flags of commands that change how such files alone are read.
         writer_flags: flags of commands that change how such files alone are written.
-        needs_strings: whether it cannot hold pitches without strings.
+        max_strings: how many a part has at most; 0 where it may have pitches without strings.
         page_reader: what reads it on the page "Finger a piece": midi, gp, xml or text; empty for
             nothing.
     """
@@ -70,8 +98,19 @@ class TabFormat:
     is_timed: bool = True
     reader_flags: tuple[str, ...] = ()
     writer_flags: tuple[str, ...] = ()
-    needs_strings: bool = True
+    max_strings: int = MAX_STRINGS
     page_reader: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse words that nothing in a tab is called by.
+
+        Raises:
+            ValueError: naming the first.
+        """
+        known = list_detail_names()
+        if unknown := [what for what in self.cannot_hold if what not in known]:
+            near = suggest_closest_match(unknown[0], known)
+            raise ValueError(f'{self.suffixes[0]}: cannot_hold has "{unknown[0]}": {near}')
 
     @property
     def summary(self) -> str:
@@ -91,6 +130,7 @@ def _techniques_without_sign(is_lost: Callable[[str, TechniqueSigns], bool]) -> 
 
 def _guitar_pro_format(version: int) -> TabFormat:
     """Return the entry of a version that PyGuitarPro writes."""
+    keys = ("keys",) if version < 4 else ()
     second_voice = ("marks of a second voice",) if version < 5 else ()
     return TabFormat(
         (f".gp{version}",),
@@ -98,9 +138,10 @@ def _guitar_pro_format(version: int) -> TabFormat:
         partial(format_guitar_pro, version=version),
         "guitarpro",
         cannot_hold=(
-            *second_voice,
+            *(*keys, *second_voice),
             *_techniques_without_sign(lambda _, signs: signs.since_guitar_pro > version),
         ),
+        max_strings=MAX_GUITAR_PRO_STRINGS,
         page_reader="gp",
     )
 
@@ -133,7 +174,7 @@ FORMATS: Choices[TabFormat] = Choices(
             read_musicxml_tabs,
             format_musicxml,
             cannot_hold=(),
-            needs_strings=False,
+            max_strings=0,
             page_reader="xml",
         ),
         "packed MusicXML": TabFormat(
@@ -151,7 +192,7 @@ FORMATS: Choices[TabFormat] = Choices(
             ),
             reader_flags=("tracks", "channels", "quantize"),
             writer_flags=("one_channel",),
-            needs_strings=False,
+            max_strings=0,
             page_reader="midi",
         ),
         "alphaTex": TabFormat(
@@ -213,8 +254,7 @@ def check_writable_suffix(path: str | Path, one_channel: bool = False) -> None:
     if Path(path).suffix.lower() == ".pdf":
         raise ValueError(
             f"{Path(path).name} is not written here: write a .musicxml, and print that by a "
-            "program for scores, as by mscore song.musicxml -o song.pdf with MuseScore; or drop "
-            "the piece on the site's page 'Finger a piece', and press Print."
+            "program for scores, as by mscore song.musicxml -o song.pdf with MuseScore."
         )
     if found is None or found.writer is None:
         raise ValueError(
@@ -380,17 +420,6 @@ def _playing_marks(bar: Bar) -> tuple[Any, ...]:
     return marks if marks != (False, 1, (), ()) else ()
 
 
-BAR_WORDS = {
-    **{"time_signature": "time signatures", "tempo_bpm": "tempos", "key": "keys"},
-    **{"stated_onsets": "rhythms by letters", "beat_onsets": "marks of beats"},
-}
-NOT_BY_ITSELF = {
-    *("source", "tuning", "bars", "steps", "events", "steps_per_quarter", "tempo_changes"),
-    *("starts_repeat", "num_plays", "endings", "signs"),
-}
-"""Fields of tabs and bars that are compared in another way, or are no part of the music."""
-
-
 def _iter_fields(owner: Tab | Bar, words: Mapping[str, str], place: Any) -> Iterator[Any]:
     """Yield what a tab or bar states, each field of it; one without words has its own name."""
     for name in sorted({each.name for each in fields(owner)} - NOT_BY_ITSELF):
@@ -409,7 +438,7 @@ def _iter_details(tab: Tab, has_strings: bool, unit: int) -> Iterator[tuple[str,
         unit: how many parts of a quarter note places and lengths count, a multiple of the steps.
     """
     yield "the tuning", None, tab.tuning.open_pitches
-    yield from _iter_fields(tab, {"title": "the title", "track": "the tracks' names"}, None)
+    yield from _iter_fields(tab, TAB_WORDS, None)
     if tab.tuning.capo:
         yield "the capo", None, tab.tuning.capo
     parts = unit // (tab.steps_per_quarter or 1)

@@ -20,7 +20,7 @@ import operator
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_type_hints
 
@@ -55,7 +55,7 @@ class Setting:
 
 
 def setting(
-    default: Any, range: Range | None = None, *, kw_only: bool = False, **about: Any
+    default: Any, range: Range | None = None, *, kw_only: Any = MISSING, **about: Any
 ) -> Any:
     """Return a field; `about` is as in `Setting`, and without a default it is `MISSING`."""
     metadata = {"setting": Setting(range, **about)}
@@ -89,7 +89,8 @@ def settings(made: MadeT) -> MadeT:
     known, hints, help = settings_of(made), get_type_hints(made, include_extras=True), help_of(made)
     for each in (each for each in fields(made) if each.init):
         name, about = f"{made.__name__}.{each.name}", known.get(each.name)
-        has_help = each.name in help or sys.flags.optimize > 1  # which leaves docstrings out
+        noted = any(hasattr(n, "help") for n in getattr(hints[each.name], "__metadata__", ()))
+        has_help = each.name in help or noted or sys.flags.optimize > 1  # without docstrings
         if about is None or not has_help:
             raise TypeError(f"{name} needs a setting(...), and a line in the docstring.")
         if about.range is None and {int, float} & {*union_members(hints[each.name])}:
@@ -120,3 +121,23 @@ def check_settings(made: Any, *, flags: bool = False) -> None:
         if about.range and not (value is None and NoneType in union_members(hints[name])):
             check_range(about.range, **{f"--{name.replace('_', '-')}" if flags else name: value})
     check_choice_fields(made)
+
+
+def check_values(options: Any) -> None:
+    """Refuse flags out of their ranges, and whole numbers that neither TOML nor PyTorch has.
+
+    Args:
+        options: a dataclass, whose fields may be dataclasses themselves.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    check_settings(options, flags=True)
+    for each in (each for each in fields(options) if each.init):
+        value = getattr(options, each.name)
+        if is_dataclass(value):
+            check_values(value)
+        for number in value if isinstance(value, tuple) else (value,):
+            if type(number) is int and not -(2**63) <= number < 2**63:
+                flag = f"--{each.name.replace('_', '-')}"
+                raise ValueError(f"{flag} must be between -2**63 and 2**63, not {number}.")

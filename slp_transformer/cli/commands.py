@@ -22,6 +22,11 @@ COMMANDS: dict[str, Command] = merge_entries(
             f"{HERE}.translate:execute",
             ('translate runs/pairs "A sentence."', "translate with a model trained on pairs"),
         ),
+        "score": Command(
+            f"{HERE}.score:ScoreOptions",
+            f"{HERE}.score:execute",
+            ('score runs/mine --continuation " fox"', "the probability of what might follow"),
+        ),
         "evaluate": Command(
             f"{HERE}.evaluate:parse_evaluate",
             f"{HERE}.evaluate:execute",

@@ -63,11 +63,11 @@ def open_lines(path: Path | None) -> Iterator[Callable[[str], Any]]:
     print_status(f"Written to {path}.")
 
 
-def print_status(text: str) -> None:
+def print_status(text: str, end: str = "\n") -> None:
     """Print a status message to stderr, on rank 0, if it can be written to."""
     if rank() == 0:
         with contextlib.suppress(OSError):
-            print(escape_controls(text), file=sys.stderr, flush=True)
+            print(escape_controls(text), end=end, file=sys.stderr, flush=True)
 
 
 def print_remarks(remarks: Sequence[object]) -> None:

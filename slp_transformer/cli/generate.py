@@ -1,6 +1,7 @@
 """Continue prompts with a trained model."""
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from slp_transformer._internal.config_checks import NUM_WRITTEN, SEED
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer._internal.settings import setting, settings
 from slp_transformer.cli.console import open_lines, print_result, print_status, print_text
+from slp_transformer.cli.conversation import converse
 from slp_transformer.cli.prompts import Prompt, encode_prompts, read_prompts_file, read_text
 from slp_transformer.cli.run_flags import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions, check_trained
@@ -43,6 +45,7 @@ class GenerateOptions(RunOptions, Generic[FlagsT]):
       slp-transformer generate runs/mine --prompt "the "
       slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000
       echo "the " | slp-transformer generate runs/mine --prompt-file -
+      slp-transformer generate models/instruct --chat          a conversation, ended by Ctrl-D
 
     A model sees a window of its last tokens. Where a text is longer than that, the model continues
     from the last half window, without what came before.
@@ -52,7 +55,8 @@ class GenerateOptions(RunOptions, Generic[FlagsT]):
         prompt_file: a file to continue, or - for standard input.
         prompts_file: a file with a prompt in each line, or - for standard input; of a .jsonl file
             each line is an object with a "prompt", and is answered by one with a "text" as well.
-        chat: answer the prompts as what a user says, with the chat template of a published model.
+        chat: answer the prompts as what a user says, with the chat template of a published model;
+            at a terminal without any, what is typed there.
         stop: a string before which texts end; may be given several times.
         max_new_tokens: maximum number of new tokens.
         seed: random seed.
@@ -95,6 +99,12 @@ class GenerateOptions(RunOptions, Generic[FlagsT]):
         """Return whether lines of JSON are answered by lines of JSON."""
         return is_json_lines(Path(self.prompts_file or ""))
 
+    def is_conversation(self) -> bool:
+        """Return whether what a user types at a terminal is to be answered, and nothing else."""
+        given = self.prompt or self.json or self.output or self.num_samples > 1
+        files = self.prompt_file, self.prompts_file
+        return self.chat and not given and files == (None, None) and sys.stdin.isatty()
+
     def libraries(self) -> Libraries:
         """Return what the task of the run takes for granted."""
         return self.opened.task.libraries(self.output)
@@ -117,6 +127,10 @@ def execute(options: GenerateOptions[Any]) -> None:
         raise ValueError("--json has no effect here: lines of JSON are answered in lines of JSON.")
     run = load_run(options.opened, options.device, options.adapter)
     session = run.task.session(run, options.flags)
+    how = {"stop_texts": options.stop, **options.sampling.to_dict()}
+    if options.is_conversation():
+        converse(run, session, options.max_new_tokens, options.seed, **how)
+        return
     rows = encode_prompts(session, prompts, options.chat)
     prompts = [prompt for prompt in prompts for _ in range(options.num_samples)]
     rows = [row for row in rows for _ in range(options.num_samples)]
@@ -131,9 +145,8 @@ def execute(options: GenerateOptions[Any]) -> None:
             options.max_new_tokens,
             options.seed + first,
             on_text=on_text,
-            stop_texts=options.stop,
             answers=options.chat,
-            **options.sampling.to_dict(),
+            **how,
         )
 
     def print_piece(_: int, text: str) -> None:

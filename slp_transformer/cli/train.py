@@ -33,22 +33,19 @@ from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.lora import add_lora
-from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.base import TOKENS, Task
+from slp_transformer.tasks.base import TOKENS, SavedRun, Task
 from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, NONE, RunConfig
+from slp_transformer.tasks.saved_runs import read_current
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
-from slp_transformer.training.checkpoints import load_base_weights, load_weights
+from slp_transformer.training.checkpoints import load_base_weights
 from slp_transformer.training.devices import check_memory
-from slp_transformer.training.lora_base import locate_lora_base, make_lora_base
+from slp_transformer.training.lora_base import keep_lora_base, locate_lora_base
 from slp_transformer.training.run_folder import (
     EvalRecord,
     LoraBase,
-    checkpoint_folder,
     find_checkpoints,
-    load_lora_base,
     step_of_checkpoint,
-    with_retries_if_run_changes,
 )
 from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import Strategy, make_strategy
@@ -90,6 +87,7 @@ def execute(options: TrainOptions[Any]) -> None:
 def prepare_and_train(options: TrainOptions[Any], folder: Path) -> list[EvalRecord]:
     """Prepare the data and the model, and train."""
     config, task = options.run, load_task(options.run.data.task)
+    task.initial = options.initial
     if config.lora_rank is not None:  # can the model have it? rather now than after the data
         with torch.device("meta"):
             add_lora(task.build_model(config.model.to_config(1)), config.lora_rank)
@@ -107,7 +105,7 @@ def prepare_and_train(options: TrainOptions[Any], folder: Path) -> list[EvalReco
     check_step_memory(task, config, model_config, strategy)
     model = task.build_model(model_config)
     train_data, val_data = task.sources(config, data)
-    base = load_initial_weights(model, config, folder)
+    base = load_initial_weights(model, options.initial, config.lora_rank, folder)
     print_overview(task, data, model)
     return train(
         model,
@@ -194,8 +192,16 @@ def format_earlier_settings(
     return comments
 
 
-def load_initial_weights(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBase | None:
+def load_initial_weights(
+    model: nn.Module, run: SavedRun | None, rank: int | None, folder: Path
+) -> LoraBase | None:
     """Load the weights that a new run begins with, if any; for LoRA add A and B.
+
+    Args:
+        model: the model.
+        run: the opened run that it begins with, or is when it is resumed.
+        rank: r of LoRA.
+        folder: its own folder.
 
     Returns:
         The base that A and B belong to; None without LoRA.
@@ -203,31 +209,26 @@ def load_initial_weights(model: nn.Module, config: RunConfig[Any], folder: Path)
     Raises:
         ValueError: if the base is gone, or was changed since the run was started.
     """
-    resumed = bool(find_checkpoints(folder))
-    if config.init_from is None or (resumed and config.lora_rank is None):
+    own = run.checkpoint if run is not None and run.folder == folder else None
+    if run is None or (own is not None and rank is None):
         return None
-    if config.lora_rank is None:
-        if is_pretrained_folder(config.init_from):
-            from slp_transformer.modern.pretrained import load_pretrained_weights  # all families
-
-            load_pretrained_weights(model, config.init_from)
-        else:
-            load_best_weights(Path(config.init_from), model)
-        return None
-    last = checkpoint_folder(folder) if resumed else None
-    base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
+    if rank is None:
+        return read_current(run, lambda run: load_base_weights(model, *weights_folder(run)))
+    if own is not None:
+        base = own.lora_base
+    else:
+        base = read_current(run, lambda run: keep_lora_base(*weights_folder(run), rank))
     if base is None:
         raise ValueError(f"{folder} is not a LoRA run: start a new one with --init-from.")
-    place = locate_lora_base(last, base) if last else Path(base.checkpoint)
-    load_base_weights(model, place, base)
+    place = Path(base.checkpoint) if own is None else locate_lora_base(own.folder, base)
+    load_base_weights(model, place, base.published)
     add_lora(model, base.rank)
     return base
 
 
-@with_retries_if_run_changes
-def load_best_weights(run: Path, model: nn.Module) -> None:
-    """Load the best weights of another run, which may be training."""
-    load_weights(model, checkpoint_folder(run, "best"))
+def weights_folder(run: SavedRun) -> tuple[Path, bool]:
+    """Return the folder of an opened run's weights, and whether it is a published model's."""
+    return (run.checkpoint.folder, False) if run.checkpoint else (run.folder, True)
 
 
 def print_overview(task: Task[Any, Any, Any], data: Dataset, model: nn.Module) -> None:
@@ -269,7 +270,7 @@ def format_resume_hint(folder: Path, config: RunConfig[Any]) -> str:
     """Return what to print after Ctrl-C."""
     if not find_checkpoints(folder):
         return "Stopped before the first step; nothing was saved."
-    step = step_of_checkpoint(checkpoint_folder(folder))
+    step = step_of_checkpoint(find_checkpoints(folder)[-1])
     again = ("train", "--out-dir", folder, "--resume")
     how = f"To resume:\n  {format_command(*again)}"
     if world_size() > 1:

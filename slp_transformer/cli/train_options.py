@@ -12,6 +12,7 @@ from slp_transformer.cli.console import EXIT_OK, PROGRAM, format_command, format
 from slp_transformer.cli.flags import check_task_flags
 from slp_transformer.cli.parsing import parse_flags
 from slp_transformer.data.text_files import STANDARD_INPUT
+from slp_transformer.tasks.base import SavedRun
 from slp_transformer.tasks.config_files import load_config
 from slp_transformer.tasks.data_settings import DataSettings
 from slp_transformer.tasks.registry import TASKS, load_task
@@ -66,6 +67,7 @@ class TrainOptions(Options, Generic[DataT]):
     tensorboard: bool = False
     quiet: bool = False
     saved: RunConfig[DataT] | None = field(default=None, init=False)  # of the run to be resumed
+    initial: SavedRun | None = field(default=None, init=False)  # which it begins with
 
     def libraries(self) -> Libraries:
         """Return what the task takes for granted."""
@@ -108,8 +110,13 @@ def parse_train(args: Sequence[str]) -> TrainOptions[Any]:
         name = "text"
     layered = load_config(*files, task=name)
     task = load_task(layered.data.task)
-    if given.init_from is not None and saved is None:
-        layered = config_from_run(layered, task, open_run(given.init_from))
+    initial: SavedRun | None = None
+    if saved is not None and find_checkpoints(given.out_dir):
+        initial = SavedRun(task, Path(given.out_dir), layered, open_checkpoint(given.out_dir))
+    elif (start := given.init_from or layered.init_from) is not None:
+        initial = open_run(start)
+        if given.init_from is not None and saved is None:
+            layered = config_from_run(layered, task, initial)
     check_task_flags(task.name, task.Data, TrainOptions[DataSettings], "train")
     kind: Any = TrainOptions[task.Data]  # type: ignore[name-defined]  # a class at run time
     options: TrainOptions[Any] = parse_flags(
@@ -123,18 +130,28 @@ def parse_train(args: Sequence[str]) -> TrainOptions[Any]:
         raise ValueError("Name the folder of the run: --out-dir FOLDER.")
     if saved is not None:
         before = load_config(saved) if given.config else layered
-        config = resumed_config(before, config, options.out_dir)
-        options = replace(options, run=config)
-        object.__setattr__(options, "saved", before)
-        return options
-    if config.init_from is not None:
-        check_init_from(layered, config)
-    task.check(config)
-    return replace(options, run=config)
+        config = resumed_config(before, config, options.out_dir, initial)
+    else:
+        before = None
+        if config.init_from is not None:
+            check_init_from(layered, config)
+        task.check(config)
+    options = replace(options, run=config)
+    object.__setattr__(options, "saved", before)
+    object.__setattr__(options, "initial", initial)
+    return options
 
 
-def resumed_config(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) -> RunConfig[Any]:
+def resumed_config(
+    saved: RunConfig[Any], config: RunConfig[Any], folder: Path, run: SavedRun | None
+) -> RunConfig[Any]:
     """Return the configuration that a run resumes with.
+
+    Args:
+        saved: that of its folder.
+        config: that which is asked for.
+        folder: its folder.
+        run: what it holds; not itself if it has no checkpoint.
 
     Raises:
         ValueError: if a setting differs that determines the result, or the run has made more steps
@@ -150,7 +167,7 @@ def resumed_config(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) 
                 f"The run was started with {name} {before}, not {after}: resume it without {flag}, "
                 "or start another run in another folder."
             )
-    state = open_checkpoint(folder).run_state if find_checkpoints(folder) else None
+    state = run.checkpoint.run_state if run and run.checkpoint and run.folder == folder else None
     if state is None:
         return config
     steps, state = config.train.steps, replace(state, config=config.train)

@@ -95,18 +95,29 @@ class HarnessModel:
         return stop.text
 
     def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
+        """Return the ids that `split_pair` gives; what does not fit the window is cut at the front.
+
+        Raises:
+            ValueError: as `split_pair`.
+        """
+        prompt, rest = self.split_pair(context, continuation)
+        return prompt[
+            max(0, len(prompt) + len(rest) - self.model.config.context_length - 1) :
+        ], rest
+
+    def split_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
         """Return the ids of a context and its continuation, encoded as one text.
 
         Spaces at the end of the context belong to the continuation, since tokens begin with them.
         Where a token of that text is a part of both, each is encoded alone: else what lies in that
-        token would not be scored. What does not fit the window is cut off at the front.
+        token would not be scored.
 
         Raises:
             ValueError: if the continuation has no tokens, whose probability would be 1.
         """
         kept = context.rstrip()
         continuation = context[len(kept) :] + continuation
-        encode, window = self.tokenizer.encode, self.model.config.context_length
+        encode = self.tokenizer.encode
         if not kept:
             prompt, rest = [self.begin_id], encode(continuation)
         else:
@@ -118,7 +129,7 @@ class HarnessModel:
             raise ValueError(
                 f"The continuation of {context[-40:]!r} is empty: there is no token to score."
             )
-        return prompt[max(0, len(prompt) + len(rest) - window - 1) :], rest
+        return prompt, rest
 
     def rolling_windows(self, ids: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
         """Yield prompts and continuations that predict each id once, after all that fits."""

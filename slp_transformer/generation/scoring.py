@@ -66,18 +66,7 @@ def score_continuations(
     """
     if not isinstance(model, TransformerLM):
         raise ValueError(f"A language model scores continuations; {type(model).__name__} is none.")
-    texts = [(_parse_ids(model, prompt), _parse_ids(model, rest)) for prompt, rest in pairs]
-    window = model.config.context_length
-    for prompt, rest in texts:
-        if not len(prompt):
-            raise ValueError(
-                "The prompt is empty: give at least one token, such as the one that begins a text."
-            )
-        if len(prompt) + len(rest) > window + 1:  # the last one is read by nobody
-            raise ValueError(
-                f"The prompt has {len(prompt)} tokens and the continuation {len(rest)}, but the "
-                f"model's window is {window}: give the end of the prompt only."
-            )
+    texts = [parse_pair(model, prompt, rest) for prompt, rest in pairs]
     found: dict[int, ContinuationScore] = {}
     order = sorted(range(len(texts)), key=lambda i: sum(map(len, texts[i])), reverse=True)
     with inference_context(model):
@@ -87,6 +76,29 @@ def score_continuations(
             batch, order = order[:count], order[count:]
             found |= zip(batch, _score_batch(model, [texts[i] for i in batch]), strict=True)
     return [found[i] for i in range(len(texts))]
+
+
+def parse_pair(
+    model: TransformerLM, prompt: TokenIds, continuation: TokenIds
+) -> tuple[Int[Tensor, "N"], Int[Tensor, "M"]]:
+    """Return the ids of a prompt and of its continuation as tensors on the CPU.
+
+    Raises:
+        ValueError: if the prompt is empty, an id is outside the vocabulary, or there are more
+            tokens than the window, and one.
+    """
+    first, rest = _parse_ids(model, prompt), _parse_ids(model, continuation)
+    window = model.config.context_length
+    if not len(first):
+        raise ValueError(
+            "The prompt is empty: give at least one token, such as the one that begins a text."
+        )
+    if len(first) + len(rest) > window + 1:  # the last one is read by nobody
+        raise ValueError(
+            f"The prompt has {len(first)} tokens and the continuation {len(rest)}, but the "
+            f"model's window is {window}: give the end of the prompt only."
+        )
+    return first, rest
 
 
 def _parse_ids(model: TransformerLM, ids: Any) -> Int[Tensor, "N"]:

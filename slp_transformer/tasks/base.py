@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from slp_transformer._internal.config_checks import NUM_WRITTEN, SEED
+from slp_transformer._internal.config_checks import OPEN_SHARE as OPEN_SHARE
 from slp_transformer._internal.plugins import Command as Command
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer._internal.plugins import Options as Options
 from slp_transformer._internal.plugins import Plugin as Plugin
 from slp_transformer._internal.plugins import TaskEntry as TaskEntry
-from slp_transformer._internal.settings import check_settings, setting, settings
+from slp_transformer._internal.settings import setting as setting
+from slp_transformer._internal.settings import settings
 from slp_transformer.data.dataset import Dataset as Dataset
-from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.data_settings import DataSettings as DataSettings
 from slp_transformer.tasks.data_settings import NoFlags as NoFlags
 from slp_transformer.tasks.data_settings import Positional as Positional
@@ -30,7 +31,7 @@ from slp_transformer.tasks.reports import format_table as format_table
 from slp_transformer.tasks.reports import to_json as to_json
 from slp_transformer.tasks.run_config import RunConfig
 from slp_transformer.tasks.sampling_options import SamplingOptions
-from slp_transformer.training.run_folder import Checkpoint, open_checkpoint
+from slp_transformer.training.run_folder import Checkpoint
 
 if TYPE_CHECKING:
     from torch import nn
@@ -95,14 +96,6 @@ class EvaluateOptions(Generic[EvaluateT]):
     sampling: SamplingOptions = setting(SamplingOptions(), no_example="`SAMPLING` has its examples")
     flags: EvaluateT = setting(MISSING, no_example="each task has its own", kw_only=True)
 
-    def __post_init__(self) -> None:
-        """Refuse numbers that no sample can be drawn with.
-
-        Raises:
-            ValueError: naming the flag.
-        """
-        check_settings(self, flags=True)
-
     def refuse_sampling_flags(self, why: str) -> None:
         """Refuse the flags that say how samples are drawn.
 
@@ -129,6 +122,7 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
         EvaluateFlags: the same for `evaluate`.
         model_kind: the class of its model, "TransformerLM" or "EncoderDecoder".
         unit: what its data are counted in.
+        initial: the opened run that training begins with: another, or itself when it is resumed.
     """
 
     name: ClassVar[str]
@@ -137,6 +131,7 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
     EvaluateFlags: type[EvaluateT] = NoFlags  # type: ignore[assignment]
     model_kind: ClassVar[str] = "TransformerLM"
     unit: ClassVar[str] = "tokens"
+    initial: "SavedRun | None" = None
 
     def libraries(self, output: Path | None = None) -> Libraries:
         """Return what the task takes for granted, beyond what commands do.
@@ -182,14 +177,14 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
         return open_token_folder(folder, self.load_tokenizer)
 
     def initial_tokenizer(self, config: RunConfig[DataT]) -> Any:
-        """Return the tokenizer of the run to begin with; None if there is none."""
-        return self.tokenizer_of(self.open_initial_run(config)) if config.init_from else None
+        """Return the tokenizer of the run to begin with; None if there is none.
 
-    def open_initial_run(self, config: RunConfig[DataT]) -> SavedRun:
-        """Open the run, or the published model, that a new run begins with."""
-        folder = Path(config.init_from or "")
-        published = is_pretrained_folder(folder)
-        return SavedRun(self, folder, None, None if published else open_checkpoint(folder, "best"))
+        Raises:
+            ValueError: if nobody has opened it.
+        """
+        if (config.init_from is None) != (self.initial is None):
+            raise ValueError("A task needs the opened run that init_from names, as its initial.")
+        return None if self.initial is None else self.tokenizer_of(self.initial)
 
     def model_config(self, config: RunConfig[DataT], tokenizer: Any) -> "TransformerConfig":
         """Return the model's configuration for a tokenizer."""

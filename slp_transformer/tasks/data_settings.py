@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.settings import check_settings
 
 T = TypeVar("T")
 try:
@@ -32,16 +32,12 @@ class DataSettings:
     paths: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        """Refuse an impossible share of held-out data, or size of the vocabulary.
+        """Refuse numbers out of their ranges, of fields that are settings.
 
         Raises:
             ValueError: naming the setting.
         """
-        share, size = getattr(self, "val_split", 0.1), getattr(self, "vocab_size", None)
-        if not 0 < share < 1:
-            raise ValueError(f"val_split must be a share between 0 and 1, not {share}.")
-        if size is not None:
-            check_positive_sizes(vocab_size=size)
+        check_settings(self)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from slp_transformer._internal.config_checks import NUM_BEAMS
-from slp_transformer._internal.settings import check_settings, setting, settings
+from slp_transformer._internal.config_checks import NUM_BEAMS, OPEN_SHARE, SIZE
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import TOKENS, EvaluateOptions, LoadedRun, Report, SavedRun, Task
@@ -20,6 +20,7 @@ NUM_SHOWN = 3  # translations shown after each evaluation
 NUM_SCORED = 128  # sentences whose BLEU is measured while a model trains
 
 
+@settings
 @dataclass(frozen=True)
 class PairData(DataSettings):
     """The pairs of sentences to train on.
@@ -43,17 +44,17 @@ class PairData(DataSettings):
     task: ClassVar[str] = "pairs"
     paths: ClassVar[tuple[str, ...]] = ("source", "target", "val_data", "val_target")
 
-    source: Positional[str | None] = None
-    target: str | None = None
-    source_language: str | None = None
-    target_language: str | None = None
-    val_split: float = 0.1
-    val_data: str | None = None
-    val_target: str | None = None
-    overlong: Literal["drop", "truncate"] = "drop"
-    shared_vocabulary: bool = True
-    tokenizer: TokenType = "bpe"
-    vocab_size: int | None = None
+    source: Positional[str | None] = setting(None, no_example="a file")
+    target: str | None = setting(None, no_example="a file")
+    source_language: str | None = setting(None, example="Spanish")
+    target_language: str | None = setting(None, example="Spanish")
+    val_split: float = setting(0.1, OPEN_SHARE, example=0.3)
+    val_data: str | None = setting(None, no_example="a file")
+    val_target: str | None = setting(None, no_example="a file")
+    overlong: Literal["drop", "truncate"] = setting("drop", example="truncate")
+    shared_vocabulary: bool = setting(True, example=False)
+    tokenizer: TokenType = setting("bpe", example="words")
+    vocab_size: int | None = setting(None, SIZE, example=320)
 
 
 @settings
@@ -68,14 +69,6 @@ class EvaluatePairs:
 
     target: str | None = setting(None, no_example="a file")
     num_beams: int = setting(4, NUM_BEAMS, example=1)
-
-    def __post_init__(self) -> None:
-        """Refuse a beam without a hypothesis, or with more than any search takes.
-
-        Raises:
-            ValueError: naming the flag.
-        """
-        check_settings(self, flags=True)
 
 
 class TranslationTask(Task[PairData, NoFlags, EvaluatePairs]):

@@ -26,9 +26,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.choices import allowed_values_of
-from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.config_checks import SIZE
 from slp_transformer._internal.extras import import_extra
-from slp_transformer._internal.settings import check_settings, help_of, settings, settings_of
+from slp_transformer._internal.settings import (
+    check_settings,
+    help_of,
+    setting,
+    settings,
+    settings_of,
+)
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import is_stream, list_corpora
 from slp_transformer.modern.config import ModernConfig
@@ -120,6 +126,7 @@ else:
     ModelSettings = make_model_settings()
 
 
+@settings
 @dataclass(frozen=True)
 class RunConfig(Generic[DataT]):
     """Everything that determines a training run.
@@ -134,11 +141,11 @@ class RunConfig(Generic[DataT]):
             None to train all weights.
     """
 
-    data: DataT
-    model: ModelSettings
-    train: TrainConfig
-    init_from: str | None = None
-    lora_rank: int | None = None
+    data: DataT = setting(MISSING, no_example="its settings have theirs")
+    model: ModelSettings = setting(MISSING, no_example="its settings have theirs")
+    train: TrainConfig = setting(MISSING, no_example="its settings have theirs")
+    init_from: str | None = setting(None, no_example="a folder")
+    lora_rank: int | None = setting(None, SIZE, example=2)
 
     def __post_init__(self) -> None:
         """Refuse settings that contradict each other.
@@ -148,12 +155,11 @@ class RunConfig(Generic[DataT]):
         """
         if self.train.eval_interval == EPOCH and self.train.batch_tokens is None:
             raise ValueError(NO_EPOCHS)
-        if self.lora_rank is not None:
-            check_positive_sizes(lora_rank=self.lora_rank)
-            if self.init_from is None:
-                raise ValueError(
-                    "lora_rank fine-tunes the model of another run: name that run by init_from."
-                )
+        check_settings(self)
+        if self.lora_rank is not None and self.init_from is None:
+            raise ValueError(
+                "lora_rank fine-tunes the model of another run: name that run by init_from."
+            )
 
     def to_dict(self) -> Tables:
         """Return every setting, the three groups of them as dicts."""

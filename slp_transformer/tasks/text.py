@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
+from slp_transformer._internal.config_checks import OPEN_SHARE, SIZE
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import TEXT_FIELD, find_texts, is_json_lines, is_stream
 from slp_transformer.data.text_tokenizer import TokenType
@@ -27,6 +29,7 @@ TEXT_SUFFIXES = ("", ".txt", ".md")  # of what `generate` writes
 OTHER = "other"  # folder of the tokens of another source that is held out
 
 
+@settings
 @dataclass(frozen=True)
 class TextData(DataSettings):
     """The text to train on.
@@ -45,12 +48,12 @@ class TextData(DataSettings):
     task: ClassVar[str] = "text"
     paths: ClassVar[tuple[str, ...]] = ("source", "val_data")
 
-    source: Positional[str | None] = None
-    val_split: float = 0.1
-    val_data: str | None = None
-    tokenizer: TokenType = "characters"
-    vocab_size: int | None = None
-    text_field: str = TEXT_FIELD
+    source: Positional[str | None] = setting(None, no_example="a file")
+    val_split: float = setting(0.1, OPEN_SHARE, example=0.3)
+    val_data: str | None = setting(None, no_example="a file")
+    tokenizer: TokenType = setting("characters", example="words")
+    vocab_size: int | None = setting(None, SIZE, example=9, given={"tokenizer": "words"})
+    text_field: str = setting(TEXT_FIELD, example="title")
 
 
 class TextTask(Task[TextData, NoFlags, NoFlags]):
@@ -122,12 +125,11 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
 
         (A published model may have parts that no setting of a run has.)
         """
-        if is_published(tokenizer) and config.init_from is not None:
+        if is_published(tokenizer) and self.initial is not None:
             from slp_transformer.modern.pretrained import read_config
 
-            initial = self.open_initial_run(config)
-            found = initial.checkpoint
-            return read_config(initial.folder) if found is None else found.spec.config
+            found = self.initial.checkpoint
+            return read_config(self.initial.folder) if found is None else found.spec.config
         return super().model_config(config, tokenizer)
 
     def load_tokenizer(self, content: Any) -> Any:

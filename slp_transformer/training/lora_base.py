@@ -12,8 +12,7 @@ from slp_transformer.training.run_folder import (
     WEIGHTS_FILE,
     CheckpointChoice,
     LoraBase,
-    checkpoint_folder,
-    load_lora_base,
+    open_checkpoint,
     with_retries_if_run_changes,
 )
 
@@ -31,17 +30,23 @@ def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best")
         ValueError: if there is no whole checkpoint, or it is a LoRA adapter itself.
     """
     if is_pretrained_folder(run):
-        folder = Path(run).resolve()
-        return LoraBase(str(folder), weights_sha256(folder, published=True), rank, published=True)
-    folder = checkpoint_folder(run, which).resolve()
-    if load_lora_base(folder) is not None:
+        return keep_lora_base(Path(run), True, rank)
+    checkpoint = open_checkpoint(run, which)
+    if checkpoint.lora_base is not None:
         raise ValueError(
             f"{run} is a LoRA adapter already: merge it into its base first, by "
             "slp-transformer merge." + see("lora")
         )
-    with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
-        open_new_file(folder / KEPT_FILE).close()
-    return LoraBase(str(folder), weights_sha256(folder), rank)
+    return keep_lora_base(checkpoint.folder, False, rank)
+
+
+def keep_lora_base(folder: Path, published: bool, rank: int) -> LoraBase:
+    """Describe the base of a LoRA adapter by its folder, and mark a checkpoint as one to keep."""
+    folder = folder.resolve()
+    if not published:
+        with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
+            open_new_file(folder / KEPT_FILE).close()
+    return LoraBase(str(folder), weights_sha256(folder, published), rank, published)
 
 
 def locate_lora_base(folder: Path, base: LoraBase) -> Path:

@@ -346,16 +346,6 @@ def list_recent_checkpoints(last: Path, state: TrainerState | None) -> list[Path
     return recent or [last]
 
 
-def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path:
-    """Find the folder of a run's checkpoint as `open_checkpoint` does, without opening it."""
-    folders = list_run_checkpoints(Path(run))
-    folder = folders[-1]
-    if which == "best":
-        folder = choose_best_checkpoint(folders, load_trainer_state(folder))
-    load_manifest(folder)
-    return folder
-
-
 def list_run_checkpoints(run: Path) -> list[Path]:
     """List the checkpoints of a run, or the one whose folder this is.
 

@@ -1,14 +1,23 @@
 """Every setting acts: its example changes a logit, a gradient, a weight or a drawn token."""
 
+import json
+import shutil
 from dataclasses import MISSING, dataclass
 from types import SimpleNamespace
 
 import pytest
 import torch
-from commands import SENTENCE, SIZES, TRAIN_PAIRS, fine, output, result, write_pairs
+from checkpoint_folders import checkpoint_folder
+from commands import PAIRS, SENTENCE, SIZES, TRAIN_PAIRS, fine, output, result, write_pairs
 from tiny_training import BEGIN, END, PAD, encoder_decoder, with_dropout
 
-from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, next_token_loss
+from slp_transformer import (
+    EncoderDecoder,
+    KVCache,
+    TransformerConfig,
+    TransformerLM,
+    next_token_loss,
+)
 from slp_transformer._internal.config_checks import SIZE
 from slp_transformer._internal.settings import (
     DECLARED,
@@ -18,12 +27,14 @@ from slp_transformer._internal.settings import (
     settings_of,
 )
 from slp_transformer.cli.generate import GenerateOptions
+from slp_transformer.cli.score import ScoreOptions
 from slp_transformer.cli.translate import RunOptions, TranslateOptions
 from slp_transformer.interpret import logit_lens, residual_stream
 from slp_transformer.modern import Bert, BertConfig, ModernConfig, ModernLM, RopeScaling
 from slp_transformer.tasks.base import EvaluateOptions
 from slp_transformer.tasks.pairs import EvaluatePairs, PairData, TranslationTask
 from slp_transformer.tasks.run_config import ModelSettings, RunConfig
+from slp_transformer.tasks.text import TextData, TextTask
 from slp_transformer.training import train
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.train_config import TrainConfig
@@ -91,6 +102,13 @@ def runs(tmp_path_factory):
         write_pairs()
         (folder / "fox.txt").write_text(SENTENCE * 20, encoding="utf-8")
         (folder / "xof.txt").write_text(SENTENCE[::-1] * 9, encoding="utf-8")
+        library = folder / "library"
+        library.mkdir()
+        (library / "fox.txt").write_text(SENTENCE * 20, encoding="utf-8")
+        row = json.dumps({"text": SENTENCE, "title": "A fox, and no dog."})
+        (library / "foxes.jsonl").write_text(f"{row}\n" * 20, encoding="utf-8")
+        rows = [f"{a}\t{b}\t{a[::-1]}\n" for a, b in PAIRS]
+        (folder / "three.tsv").write_text("English\tSpanish\tGerman\n" + "".join(rows), "utf-8")
         how = ["--steps", "40", "--eval-interval", "5", "--learning-rate", "0.1", "--quiet"]
         source = ["fox.txt", "--val-data", "xof.txt"]
         fine("train", "text", *source, "--out-dir", "text", *SIZES, *how)
@@ -117,6 +135,11 @@ def translated(name: str, runs, capsys, **changes):
     return output(capsys, "translate", str(runs / "pairs"), sentence, *flags(changes))
 
 
+def scored(name: str, runs, capsys, **changes):
+    given = {"continuation": ("fox",)} | changes
+    return output(capsys, "score", str(runs / "text"), *flags(given))
+
+
 def evaluated(name: str, runs, capsys, **changes):
     if name != "max_new_tokens" and "samples" in changes:
         changes |= {"max_new_tokens": 20}
@@ -129,7 +152,36 @@ def compared(name: str, runs, capsys, **changes):
     ]
 
 
+def prepared(name: str, runs, capsys, **changes):
+    """How much of a folder of text is held out, and the tokens."""
+    return split(TextTask(), TextData(str(runs / "library"), **changes), runs)
+
+
+def paired(name: str, runs, capsys, **changes):
+    """The same of pairs, some of which are longer than the model's window."""
+    named = {"source_language": "English", "target_language": "German"}
+    return split(TranslationTask(), PairData(str(runs / "three.tsv"), **named | changes), runs)
+
+
+def split(task, data, runs):
+    folder = runs / "split"
+    shutil.rmtree(folder, ignore_errors=True)
+    made = task.prepare(RunConfig(data, ModelSettings(context_length=13), TrainConfig(1)), folder)
+    return len(made.train), len(made.val), made.tokenizer.to_json(), made.warnings
+
+
+def tuned(name: str, runs, capsys, **changes):
+    """What a checkpoint holds of a run that begins with another."""
+    out = runs / "-".join(["tuned", *changes])
+    source = str(runs / "fox.txt"), "--init-from", str(runs / "text"), "--out-dir", str(out)
+    fine("train", "text", *source, "--steps", "1", "--quiet", *flags(changes))
+    return sorted(path.name for path in checkpoint_folder(out).iterdir())
+
+
 COMPUTED = {
+    TextData: prepared,
+    PairData: paired,
+    RunConfig: tuned,
     TransformerConfig: book,
     ModernConfig: modern,
     RopeScaling: stretched,
@@ -139,15 +191,17 @@ COMPUTED = {
     RunOptions: written,
     GenerateOptions: written,
     TranslateOptions: translated,
+    ScoreOptions: scored,
     EvaluateOptions: evaluated,
     EvaluatePairs: compared,
 }
+OF_RUNS = settings_of(RunOptions)
 CASES = [
     pytest.param(made, name, about, id=f"{made.__name__}.{name}")
     for made in COMPUTED
     for name, about in settings_of(made).items()
     if about.example is not MISSING
-    and not (made in (GenerateOptions, TranslateOptions) and name in settings_of(RunOptions))
+    and not (made in (GenerateOptions, TranslateOptions, ScoreOptions) and name in OF_RUNS)
     and not (made is BertConfig and name in settings_of(ModernConfig))
 ]
 
@@ -191,13 +245,26 @@ OF_TODAY = [
 ]
 
 
-@pytest.mark.parametrize(("name", "about"), OF_TODAY)
-def test_every_way_through_a_model_reads_a_setting(name, about):
-    """With `position_ids`, and through the logit lens."""
-    model = ModernLM(ModernConfig(**{"vocab_size": 11} | about.given | {name: about.example}))
+OF_THE_BOOK = [
+    pytest.param(name, about, id=f"book's {name}")
+    for name, about in settings_of(TransformerConfig).items()
+    if name not in TRANSLATORS
+]
+
+
+@pytest.mark.parametrize(("name", "about"), [*OF_TODAY, *OF_THE_BOOK])
+def test_every_way_through_a_model_reads_a_setting(name, about, request):
+    """With `position_ids`, with a cache token by token, and through the logit lens."""
+    changes = {"vocab_size": 11} | about.given | {name: about.example}
+    of_the_book = "book's" in request.node.name
+    kind, made = (TransformerLM, TransformerConfig) if of_the_book else (ModernLM, ModernConfig)
+    model = kind(made(**changes))
     with torch.no_grad():
         U = model.eval()(IDS)
         torch.testing.assert_close(model(IDS, position_ids=torch.arange(17)), U)
+        cache = KVCache()
+        parts = [model(ids, cache=cache) for ids in IDS.split((13, 1, 1, 2), dim=1)]
+        torch.testing.assert_close(torch.cat(parts, dim=1), U, atol=1e-4, rtol=1e-4)
         if model.stack.final_norm is not None:
             top = [*residual_stream(model, IDS).values()][-1]
             torch.testing.assert_close(logit_lens(model, top), U)
@@ -219,7 +286,8 @@ def test_a_bert_reads_a_setting_or_refuses_it(name, about, usual):
 
 
 def test_every_class_of_settings_takes_part():
-    assert {*COMPUTED} == {*DECLARED}
+    """Those of the guitar are tried in `tests/guitar`."""
+    assert {*COMPUTED} == {made for made in DECLARED if made.__module__.startswith("slp_trans")}
 
 
 @pytest.mark.parametrize(

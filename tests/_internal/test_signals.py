@@ -10,6 +10,7 @@ from pathlib import Path
 
 import own_process
 import pytest
+from checkpoint_folders import checkpoint_folder
 from commands import SIZES
 from tiny_training import STREAM, run, same, with_dropout
 from unheard_signal import pipe_with_unheard_signal
@@ -19,7 +20,6 @@ from slp_transformer._internal.json_files import read_json
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import TokenWindowSource
 from slp_transformer.training import train
-from slp_transformer.training.run_folder import checkpoint_folder
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")
 ENVIRONMENT = {**os.environ, **own_process.OWN}

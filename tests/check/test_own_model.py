@@ -21,6 +21,7 @@ from slp_transformer.check.own.own_model import NEEDED, OwnModel, Parts
 from slp_transformer.check.own.progress_page import PART_FUNCTIONS, TEMPLATE
 from slp_transformer.check.own.wrong_part import follow
 from slp_transformer.check.student_file import read_functions
+from slp_transformer.interpret import patch_activations
 from slp_transformer.modern import from_pretrained
 
 MINE = """
@@ -127,6 +128,21 @@ def test_a_published_gpt2_in_the_reader_s_functions(mine, tmp_path, capsys):
     model = from_pretrained(tmp_path / "llama")
     with pytest.raises(ValueError, match="other parts than the book's"):
         OwnModel(model, Parts(read_functions(mine)))
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_the_weights_of_the_reader_s_heads_are_the_package_s(mine, tmp_path, biased):
+    """Also of a published model whose queries and keys have biases."""
+    model = random_model()
+    if biased:
+        foreign("gpt2", tmp_path / "gpt2")
+        model = from_pretrained(tmp_path / "gpt2")
+        torch.nn.init.normal_(model.stack.blocks[0].attention.b_QKV)
+    ids = torch.arange(7)
+    with torch.no_grad(), patch_activations(model, ["0.alpha"]) as seen:
+        model(ids)
+    found = OwnModel(model, Parts(read_functions(mine))).attention_weights(ids)
+    torch.testing.assert_close(found, seen["0.alpha"])
 
 
 def test_a_weight_that_is_taken_for_another_is_noticed(mine, tmp_path):

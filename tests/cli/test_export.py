@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from checkpoint_folders import checkpoint_folder
 from commands import SMALL, fine, output, refused, result
 from foreign import MODELS, foreign
 from peft import AutoPeftModelForCausalLM, LoraConfig, get_peft_model
@@ -19,7 +20,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from slp_transformer.cli import main
 from slp_transformer.tasks.saved_runs import load_run, open_run
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.run_folder import checkpoint_folder, load_lora_base
+from slp_transformer.training.run_folder import load_lora_base
 
 FULL = "No space left on device"
 GREEDY = ["--prompt", "The quick", "--max-new-tokens", "9", "--temperature", "0"]
@@ -191,6 +192,10 @@ def test_adapters_go_to_peft_and_come_from_there(at, capsys):
         torch.testing.assert_close(load_model("tuned")(ids), expected, rtol=0, atol=1e-4)
     with_adapter = output(capsys, "generate", "model", "--adapter", "adapter", *GREEDY)
     assert with_adapter == output(capsys, "generate", "tuned", *GREEDY)
+    scored = ["--prompt", "The quick", "--continuation", " brown"]
+    with_adapter = output(capsys, "score", "model", "--adapter", "adapter", *scored)
+    assert with_adapter == output(capsys, "score", "tuned", *scored)
+    assert with_adapter != output(capsys, "score", "model", *scored)
     loss = {
         adapter: result(capsys, "evaluate", "model", "fox.txt", *adapter)["loss"]
         for adapter in ((), ("--adapter", "adapter"))

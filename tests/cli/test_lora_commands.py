@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from checkpoint_folders import checkpoint_folder
 from commands import SMALL, fine, output, refused, result
 
 from slp_transformer.lora import lora_state_dict, merge_lora
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.run_folder import (
-    checkpoint_folder,
-    load_lora_base,
-    load_trainer_state,
-)
+from slp_transformer.training.run_folder import load_lora_base, load_trainer_state
 
 FROM = ["train", "text", "wolf.txt", "--init-from", "a", "--learning-rate", "0.3", *SMALL[-9:]]
 IDS = torch.arange(13).remainder(11)[None]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slp_transformer.cli import generate
-from slp_transformer.training.run_folder import checkpoint_folder
+from tests.helpers.checkpoint_folders import checkpoint_folder
 from tests.helpers.commands import SMALL, fine, output
 
 OPENED: Counter[str] = Counter()
@@ -32,6 +32,7 @@ JSON_FILES = ("checkpoint.json", "config.json", "tokenizer.json", "training.json
         ("evaluate", "a"),
         ("export", "a", "exported"),
         ("info", "a"),
+        ("train", "text", "fox.txt", "--init-from", "a", "--out-dir", "b", "--steps", "1"),
     ],
     ids=lambda words: " ".join(words[:4]),
 )

@@ -10,10 +10,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from checkpoint_folders import checkpoint_folder
 from commands import fine, output, result
 
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.run_folder import checkpoint_folder, load_trainer_state
+from slp_transformer.training.run_folder import load_trainer_state
 
 ZIP = Path(__file__).with_name("runs_of_0.3.0.zip")
 RUNS = ("text", "modern", "pairs", "lora", "tabs")

@@ -12,7 +12,6 @@ from guitar_pieces import event, timed
 from own_process import python
 
 from slp_guitar import read_tab_file
-from slp_guitar.commands import convert
 from slp_guitar.commands.song_options import TabOptions
 from slp_guitar.commands.tab import make_fingering_options
 from slp_guitar.formats import registry
@@ -277,7 +276,7 @@ def test_a_new_fingering_has_fingers_and_they_are_read_again(tmp_path, suffix):
         (["--max-fret", "0"], "--max-fret must be from 1 to 36, not 0"),
         (["--position", "20"], "--position must be from 1 to 15"),
         (["--alternatives", "0"], "--alternatives must be from 1 to 20"),
-        (["--review", "-1"], "--review must be from 0 to 1000"),
+        (["--review", "-1"], "--review must be from 0 to 1,000"),
         (["--pin", "1=2"], "--pin is BAR:MOMENT=STRING/FRET"),
         (["--pin", "9:1=2/5"], "Bar 9 has 0 moments, so there is no 9:1"),
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
@@ -361,7 +360,7 @@ def test_a_command_looks_for_cycles_seldom_and_then_as_before(song, tmp_path, mo
         during.append(gc.get_threshold())
         write_tab(*words, **flags)
 
-    monkeypatch.setattr(convert, "write_tab", write)
+    monkeypatch.setattr(registry, "write_tab", write)
     fine("convert", str(song), "-o", str(tmp_path / "song.musicxml"))
     refused(capsys, "convert", str(song), "-o", str(tmp_path / "song.pdf"))
     assert during[0][0] >= 100_000 and gc.get_threshold() == before
@@ -467,6 +466,14 @@ def test_a_note_that_no_neck_has_costs_that_note_or_is_refused_with_the_flag(tmp
     assert "--max-fret 21 has all its notes." in said
     said = refused(capsys, "convert", lead, "-o", out, "--max-fret", "37")
     assert "--max-fret must be from 1 to 36, not 37" in said
+
+
+def test_a_part_takes_a_neck_that_the_file_can_hold(tmp_path, capsys):
+    part = str(played(tmp_path, "Keys", 30, 64, 76))
+    fine("convert", part, "-o", str(tmp_path / "a.atex"))
+    assert "fingered for eight-string" in capsys.readouterr().err
+    fine("convert", part, "-o", str(tmp_path / "a.gp5"))
+    assert "moment 1 (beat 1): F#1 is left out" in capsys.readouterr().err
 
 
 def pitches_of(tab):

@@ -17,6 +17,7 @@ from unheard_signal import pipe_with_unheard_signal
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
+from checkpoint_folders import checkpoint_folder
 from torch._inductor.exc import CppCompileError, InductorError
 
 from slp_transformer._internal.bounds import MAX_LINE_BYTES
@@ -27,11 +28,7 @@ from slp_transformer.generation.translation import Translator, compute_translati
 from slp_transformer.tasks.config_files import load_config
 from slp_transformer.tasks.pairs import TranslationTask
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.run_folder import (
-    checkpoint_folder,
-    list_checkpoints,
-    load_trainer_state,
-)
+from slp_transformer.training.run_folder import list_checkpoints, load_trainer_state
 
 
 @pytest.fixture(scope="module")

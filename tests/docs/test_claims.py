@@ -100,6 +100,20 @@ def test_a_stated_basis_is_a_record_that_exists_or_sums_that_come_out_or_a_reaso
     assert sound("It follows from the definition.") and not sound("known")
 
 
+def test_a_number_that_its_record_does_not_have_is_told(tmp_path):
+    (tmp_path / "benchmarks" / "results" / "slips").mkdir(parents=True)
+    kept = tmp_path / "benchmarks" / "results" / "slips" / "slips.json"
+    kept.write_text('{"shares": [0.4449, 0.081], "loss": 1.4697}', encoding="utf-8")
+
+    def unknown(sentence, basis="recorded in benchmarks/results/slips"):
+        return claims.numbers_without_record(claims.Claim("1", sentence, basis), tmp_path)
+
+    assert unknown("It is 0.44, or 44%, with `0.7` 8.1 % and 1.47 nats.") == []
+    assert unknown("It is 0.45, or 1.46.") == ["0.45", "1.46"]
+    assert unknown("It is 0.5.", "benchmarks/results/slips: seen; 0.5 = 4 / 8") == []
+    assert unknown("It is 0.5.", "says its seeds") == []
+
+
 @pytest.mark.slow
 def test_every_claim_rests_on_something():
     stated = claims.stated_bases()
@@ -108,6 +122,8 @@ def test_every_claim_rests_on_something():
         own = stated.get(chapter.path.stem, {})
         for claim in claims.claims_of(chapter, own):
             assert claim.basis, f"{claim.place} claims without a basis: {claim.sentence}"
+            unknown = claims.numbers_without_record(claim, ROOT)
+            assert not unknown, (claim.place, unknown, claim.basis)
             for piece in own:
                 if piece in claim.sentence:
                     unused.discard((chapter.path.stem, piece))

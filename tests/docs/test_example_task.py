@@ -14,10 +14,10 @@ from pathlib import Path
 import own_process
 import pytest
 import torch
+from checkpoint_folders import checkpoint_folder
 from own_process import python
 
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.run_folder import checkpoint_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "example_task"

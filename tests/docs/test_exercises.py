@@ -139,6 +139,18 @@ def test_an_exercise_notebook_installs_the_package_where_its_repository_is_known
     assert chapter.cells[0].source == wanted
 
 
+def test_a_notebook_on_its_own_leads_to_the_site():
+    links = "[a](02_two.py#x) [b](../docs/reuse.md#y) [c](../benchmarks/results/speed/README.md)"
+    cells = [nbformat.v4.new_markdown_cell(links)]
+    own = nbformat.v4.new_notebook(cells=cells)
+    taken = notebook_html.to_take_away(own, "", "https://x.org/", {}).cells[1].source
+    assert re.findall(r"org/([^)]*)", taken) == [
+        "chapters/02_two/#x",
+        "reuse/#y",
+        "measurements/speed/",
+    ]
+
+
 def test_a_page_says_where_its_exercises_are_solved(monkeypatch):
     pages = pytest.importorskip("pages")
     chapter = SimpleNamespace(path=Path("01_one.py"), exercises="some")

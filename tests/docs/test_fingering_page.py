@@ -28,6 +28,7 @@ from slp_guitar.formats.midi import read_midi_tabs
 from slp_guitar.formats.midi_writer import format_midi
 from slp_guitar.formats.registry import read_any_tab_file, write_tab
 from slp_guitar.fretboard import STANDARD, TUNINGS, Note, Tuning
+from slp_guitar.hand import FINGERS
 from slp_guitar.tab import Bar, Event, Tab, TabNote
 from slp_guitar.text_time import infer_timing
 
@@ -182,7 +183,7 @@ def test_the_sustain_pedal_lets_notes_ring_on(shared, tmp_path):
     assert tex.count("{lr}") == 2
     drop(shared, "pedal.mid", content.getvalue())
     kinds = [
-        [own.kind for own in each.techniques]
+        [own.kind for own in each.techniques if own.kind not in FINGERS]
         for event in download(shared, "gp", tmp_path).iter_events()
         for each in event.tab_notes()
     ]
@@ -317,6 +318,15 @@ def places(tab):
     return [sorted(event.notes) for event in tab.iter_events()]
 
 
+def fingers(tab):
+    """Return which finger takes each note."""
+    return [
+        (each.note, [one.kind for one in each.techniques if one.kind in FINGERS])
+        for event in tab.iter_events()
+        for each in event.tab_notes()
+    ]
+
+
 def melody():
     """A tune with a bass and triplets, one chord too wide for a hand and one note off the neck."""
     rng, notes, now, pitch = random.Random(3), [], 0, 64
@@ -348,7 +358,7 @@ def test_a_midi_file_is_dropped_chosen_in_and_taken_away(shared, tmp_path):
     assert len(changes) == 3
     first = download(page, "gp", tmp_path)
     assert places(first) == places(tab) and first.title == "tune"
-    assert in_quarters(first) == in_quarters(tab)
+    assert in_quarters(first) == in_quarters(tab) and fingers(first) == fingers(tab)
     assert any(2 in event.voices for event in first.iter_events())  # the held basses
     doubts = find_doubtful_moments(piece, options, 3)
     assert page.locator("#f-marks .f-asked").count() == 3
@@ -404,9 +414,14 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path):
         drop(page, f"piece{suffix}", (tmp_path / f"piece{suffix}").read_bytes())
         found = download(page, "gp", tmp_path)
         assert found.tuning == read.tuning and places(found) == places(tab), suffix
+        assert fingers(found) == fingers(tab)
+        said = page.inner_text("#f-changes")
+        assert ("the file’s fingers are found anew where notes move" in said) == (suffix != ".gp4")
         assert "notes are where the file has them" in page.inner_text("#f-summary")
         page.check("#f-keep")
-        assert places(download(page, "gp", tmp_path)) == places(read) != places(tab)
+        found = download(page, "gp", tmp_path)
+        assert places(found) == places(read) != places(tab)
+        assert suffix == ".gp4" or fingers(found) == fingers(read)
         while page.is_enabled("#f-back"):
             page.click("#f-back")
         while page.locator("#f-ways button").count() < 2:  # the first with another way

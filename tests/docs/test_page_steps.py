@@ -37,6 +37,11 @@ def context(monkeypatch):
         ("link_chapters", '<a href="03_none.py">', '<a href="03_none.py">'),
         ("link_guide", '<a href="../docs/reuse.md#a">', '<a href="../../reuse/#a">'),
         (
+            "link_guide",
+            '<a href="../benchmarks/results/speed/README.md">',
+            '<a href="../../measurements/speed/">',
+        ),
+        (
             "number_figures",
             '<a href="#fig-strip">Figure</a>',
             '<a href="#fig-strip">Figure 1.1</a>',

@@ -141,11 +141,15 @@ def test_recorded_runs_have_a_page_each_and_their_names_lead_there(tmp_path, mon
     (results / "speed").mkdir(parents=True)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/one.md").write_text("See `benchmarks/results/speed`.\n", "utf-8")
-    index = "# All\n\n| `speed` | how fast |\n| `size` | no page has it |\n"
+    (tmp_path / "chapters").mkdir()
+    said = "# It [grows](../benchmarks/results/growth/README.md).\n"
+    (tmp_path / "chapters/01_one.py").write_text(said, "utf-8")
+    index = "# All\n\n| `speed` | how fast |\n| `growth` | G |\n| `size` | no page has it |\n"
     (results / "README.md").write_text(index, "utf-8")
     (results / "speed/README.md").write_text("# Fast\n\n```\n# run\n```\n### Again\n", "utf-8")
     monkeypatch.setattr(pages.site, "root", tmp_path, raising=False)
     head = "| folder | what | |---|---| | [`speed`](measurements/speed.md) | how fast |"
+    head += " | [`growth`](measurements/growth.md) | G |"
     assert " ".join(pages.measurements().split()) == head
     made = pages.measurement_page("speed")
     assert "exclude: true" in made and "\n# Fast\n" in made and "# run\n```\n## Again" in made

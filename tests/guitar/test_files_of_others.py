@@ -419,6 +419,15 @@ def test_what_a_pitch_and_a_string_have_that_plain_notation_has_not_is_named(tmp
     ]
 
 
+def test_a_step_back_to_before_the_bar_leads_to_its_start(tmp_path):
+    back = "<backup><duration>5</duration></backup>"
+    (tab,), problems = xml(tmp_path, quarter("C"), quarter("D") * 2 + back + quarter("G"))
+    assert sounding(tab) == [(0, 1, 60), (1, 1, 62), (1, 1, 67), (2, 1, 62)]
+    assert said(problems) == [
+        "steps back to before their bar lead to its start (the first in bar 2)"
+    ]
+
+
 def test_a_part_without_divisions_has_those_of_the_first(tmp_path):
     note = quarter("C").replace("<duration>1<", "<duration>7<")
     divisions = "<attributes><divisions>7</divisions></attributes>"

@@ -39,7 +39,7 @@ from slp_guitar.fretboard import (
     Tuning,
     is_playable_grip,
 )
-from slp_guitar.hand import FINGERS
+from slp_guitar.hand import FINGERS, choose_fingers
 from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 C_MAJOR = (48, 52, 55, 60, 64)
@@ -219,6 +219,24 @@ def test_techniques_that_make_sense_on_the_new_string_are_kept(place, kind, capo
     assert tuple(each.kind for each in own if each.kind not in FINGERS) == kept
     said = piece.describe_lost_techniques([grip], new)
     assert said == ([("bar 1", f"{lost} don't go with the places")] if lost else [])
+
+
+def test_fingers_of_the_file_stay_where_the_whole_grip_does():
+    grip = (Note(5, 3), Note(4, 2), Note(2, 1))
+    fingers = tuple((Technique(f"finger {n}"),) for n in (4, 3, 1))  # not as the hand has them
+    piece = piece_from_tab(Tab(bars=(Bar(1, (Event(0, grip, techniques=fingers),)),)))
+    moved = (*grip[:2], Note(3, 5))
+    for found, tuning, kept in [
+        (grip, STANDARD, fingers),
+        (grip, replace(STANDARD, capo=2), None),
+        (moved, STANDARD, None),
+    ]:
+        own = piece.build_tab([found], [1], tuning).bars[0].events[0].tab_notes()
+        chosen = choose_fingers(found, 1, 650, tuning.capo)
+        wanted = kept or [(Technique(f"finger {n}"),) for n in chosen]
+        assert {each.note: each.techniques for each in own} == dict(zip(found, wanted, strict=True))
+        said = [("bar 1", "fingers of the left hand don't go with the places")]
+        assert piece.describe_lost_techniques([found], tuning) == ([] if kept else said)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from checkpoint_folders import checkpoint_folder
 from commands import fine, refused
 
 from slp_guitar import read_tab_file
 from slp_guitar.fretboard import is_playable_grip
 from slp_transformer.tasks.saved_runs import resolve_run
-from slp_transformer.training.run_folder import checkpoint_folder, verify_checkpoint_checksums
+from slp_transformer.training.run_folder import verify_checkpoint_checksums
 
 pytest.importorskip("safetensors")
 FOLDER = resolve_run(Path("guitar"))

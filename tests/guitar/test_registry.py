@@ -4,11 +4,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import choice_tables
 import pytest
 from guitar_pieces import event, timed
 
 from slp_guitar.formats import registry
 from slp_guitar.formats.registry import FORMATS, TabFormat
+from slp_guitar.fretboard import Tuning
 from slp_guitar.tab import Bar, Technique, check_tab
 from slp_guitar.techniques import TECHNIQUES, TechniqueSigns
 from slp_transformer.cli import main
@@ -19,9 +21,8 @@ BOTH_WAYS = [name for name, each in FORMATS.items() if each.reader and each.writ
 
 def played(kind):
     """A piece of two notes on one string, the first of them played so."""
-    first = replace(
-        event(0, (2, 3), durations=(2,)), techniques=((Technique(kind, kind == "bend"),),)
-    )
+    techniques = (Technique(kind, kind == "bend"),) if kind else ()
+    first = replace(event(0, (2, 3), durations=(2,)), techniques=(techniques,))
     return timed(Bar(4, (first, event(2, (2, 5), durations=(2,))), (4, 4), 90), unit=1)
 
 
@@ -44,6 +45,36 @@ def test_a_format_says_what_it_cannot_hold():
     """Without a word it would claim to lose nothing, and one that is only written be believed."""
     with pytest.raises(TypeError, match="cannot_hold"):
         TabFormat((".abc",), writer=lambda *tabs: "X:1\n")
+
+
+def test_a_format_says_it_in_words_that_are_found_in_tabs():
+    """Others would never be told as lost."""
+    with pytest.raises(ValueError, match='.abc: cannot_hold has "bend": did you mean "bends"'):
+        TabFormat((".abc",), writer=lambda *tabs: "X:1\n", cannot_hold=("slides", "bend"))
+
+
+LONG = timed(Bar(4, (event(0, (2, 3), durations=(2,)), event(2, (2, 5), durations=(2,)))), unit=1)
+DETAILS = {  # a thing in a tab: a piece with it, and one without
+    "the title": (replace(LONG, title="A"), replace(LONG, title="")),
+    "the capo": (replace(LONG, tuning=Tuning(capo=2)), LONG),
+    "tempos": (replace(LONG, bars=(replace(LONG.bars[0], tempo_bpm=200),)), LONG),
+    "keys": (replace(LONG, bars=(replace(LONG.bars[0], key="D"),)), LONG),
+    "lengths of notes": (
+        replace(LONG, bars=(Bar(4, (event(0, (2, 3), durations=(1,)), LONG.bars[0].events[1])),)),
+        LONG,
+    ),
+    **{signs.plural: (played(kind), played(None)) for kind, signs in TECHNIQUES.items()},
+}
+
+
+@pytest.mark.parametrize("what", DETAILS)
+def test_what_makes_no_difference_to_a_file_is_what_it_cannot_hold(what):
+    """Also where the file is only written, and no reader can tell."""
+    one, other = DETAILS[what]
+    assert what in {name for name, _, _ in registry._iter_details(one, True, 1)}
+    for name, each in FORMATS.items():
+        if each.writer and each.writer(one) == each.writer(other):
+            assert what in each.cannot_hold, name
 
 
 def test_every_format_does_something_and_is_found_by_each_suffix():
@@ -126,5 +157,5 @@ def test_a_technique_from_outside_is_written_read_and_missed(tmp_path):
 
 
 def test_the_docs_show_the_table():
-    text = (DOCS / "command-line.md").read_text(encoding="utf-8")
-    assert FORMATS.to_markdown() in text, FORMATS.to_markdown()
+    text = choice_tables.fill((DOCS / "command-line.md").read_text(encoding="utf-8"))
+    assert FORMATS.to_markdown() in text

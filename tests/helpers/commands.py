@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+from checkpoint_folders import checkpoint_folder
 
 from slp_transformer.cli import main
 from slp_transformer.data import make_number_pairs
-from slp_transformer.training.run_folder import checkpoint_folder
 
 for needed in ("safetensors", "tomli_w"):
     pytest.importorskip(needed, reason="keeping a run needs the text extra")

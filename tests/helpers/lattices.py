@@ -64,14 +64,17 @@ SOLVE = """(M, { guitar, asked, moments, durations, pins, octave }) => {
   const lasting = left.map((t) => fitted[t].notes.map(([, place]) => durations[t][place]));
   const ringing = M.ringingOf(left.map((t) => t + 1), lasting);
   const lattice = new M.Lattice(pitches, choices, ringing, asked), prices = lattice.prices();
-  const { path, cost } = lattice.findPath(), grips = (path) => path.map((k, t) => choices[t][k]);
+  const { path, hands, cost } = lattice.findPath();
+  const grips = (path) => path.map((k, t) => choices[t][k]);
   const doubts = M.rankQuestions(prices, repeats).slice(0, 7).map((t) => {
     const others = lattice.alternatives(t, path, prices, 2)
       .map((grip) => lattice.findPath(lattice.placesLike(t, repeats), grip));
     return { places: [t, ...repeats[t].filter((i) => i !== t)],
       extra: others.map((own) => own.cost - cost), paths: others.map((own) => grips(own.path)) };
   });
-  return { fitted, best: grips(path), doubts };
+  const best = grips(path);
+  const fingers = best.map((grip, t) => M.chooseFingers(grip, hands[t], guitar));
+  return { fitted, best, fingers, doubts };
 }"""
 
 
@@ -113,8 +116,16 @@ def compare_pieces(seeds):
             found = ask_script(run, options, moments)
             for (left, changes, _), theirs in zip(fitted, found["fitted"], strict=True):
                 assert theirs == {"notes": as_lists(list(left.items())), "changes": changes}
-            ((_, path),), _ = find_fingerings(piece, options)
+            ((tab, path),), _ = find_fingerings(piece, options)
             assert found["best"] == as_lists(path), seed
+            written = [
+                {n.note: [one.kind for one in n.techniques] for n in event.tab_notes()}
+                for event in tab.iter_events()
+            ]
+            assert written == [
+                {note: [f"finger {n}"] * (n > 0) for note, n in zip(*own, strict=True)}
+                for own in zip(path, found["fingers"], strict=True)
+            ], seed
             doubts = find_doubtful_moments(piece, options, 7)
             assert [one["places"] for one in found["doubts"]] == [d.places for d in doubts], seed
             for theirs, doubt in zip(found["doubts"], doubts, strict=True):

@@ -32,12 +32,12 @@ from interruptions import TRAIN, Whole, begin, check, end, resume, run
 from slp_transformer.tasks.saved_runs import load_run, open_run
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import (
-    checkpoint_folder,
     find_checkpoints,
     open_checkpoint,
     step_of_checkpoint,
     verify_checkpoint_checksums,
 )
+from tests.helpers.checkpoint_folders import checkpoint_folder
 
 SHIM = Path(__file__).with_name("fault_shim.c")
 OPEN, WRITE, FLUSH, RENAME, REMOVE, MAKE, READ = (1 << n for n in range(7))

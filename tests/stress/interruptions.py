@@ -45,11 +45,8 @@ import tqdm.auto
 
 from slp_transformer.cli import main as command_line
 from slp_transformer.data import load_moby_dick
-from slp_transformer.training.run_folder import (
-    EVALUATED_SUFFIX,
-    checkpoint_folder,
-    find_checkpoints,
-)
+from slp_transformer.training.run_folder import EVALUATED_SUFFIX, find_checkpoints
+from tests.helpers.checkpoint_folders import checkpoint_folder
 
 STEPS = 24
 TRAIN = f"""train text text.txt --model-dim 8 --num-heads 2 --num-blocks 1 --context-length 13

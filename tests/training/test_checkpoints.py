@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 import pytest
 import torch
+from checkpoint_folders import checkpoint_folder
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tiny_training import STREAM, files, run, same, stop_at
@@ -33,7 +34,6 @@ from slp_transformer.training.run_folder import (
     WEIGHTS_FILE,
     EvalRecord,
     TrainerState,
-    checkpoint_folder,
     open_checkpoint,
 )
 from slp_transformer.training.train_config import TrainConfig

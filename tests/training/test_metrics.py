@@ -10,6 +10,7 @@ from pathlib import Path
 import choice_tables
 import pytest
 import torch
+from checkpoint_folders import checkpoint_folder
 from tiny_training import STREAM, encoder_decoder, language_model, pairs, run, with_dropout
 
 from slp_transformer.data.batches import Batch
@@ -24,9 +25,8 @@ from slp_transformer.training.metrics import (
     Metric,
     StepNumber,
     count_correct,
-    summed_loss,
 )
-from slp_transformer.training.run_folder import checkpoint_folder, load_trainer_state
+from slp_transformer.training.run_folder import load_trainer_state
 from slp_transformer.training.train_config import TrainConfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
@@ -41,13 +41,19 @@ def dummy() -> Iterator[str]:
     METRICS.remove("threes")
 
 
+# Of three rows of logits the last has no target: e² of e⁰ + e² + e¹, and e⁰ of e³ + e⁰ + e⁰.
+BY_HAND = {
+    "accuracy": 1.0,
+    "loss": math.log(1 + math.e**2 + math.e) - 2 + math.log(math.e**3 + 2),
+}
+
+
 def test_metrics_by_hand():
+    """A metric without a sum by hand is red, too."""
     U = torch.tensor([[[0.0, 2.0, 1.0], [3.0, 0.0, 0.0], [0.0, 0.0, 9.0]]])
     targets = torch.tensor([[1, 2, IGNORE_INDEX]])
-    assert count_correct(U, targets) == 1
-    wrong = torch.tensor(3.0).exp() + 2  # of e³ + e⁰ + e⁰ the target has 1
-    right = torch.tensor([0.0, 2.0, 1.0]).exp().sum().log() - 2
-    assert summed_loss(U, targets) == pytest.approx((right + wrong.log()).item())
+    found = {name: metric.total(U, targets).item() for name, metric in METRICS.items()}
+    assert found == pytest.approx(BY_HAND)
 
 
 def test_the_first_of_equal_logits_is_the_one_that_counts():
@@ -155,6 +161,18 @@ def test_each_number_of_a_step_is_in_log_file_and_curves(tmp_path, capsys):
     assert names <= row.keys() and f"train loss {row['train_loss']:.4f}" in line
     drawn = {"loss/train", "loss/val", "accuracy/val", "accuracy/full val", "learning rate"}
     assert drawn <= set(curves.Tags()["scalars"])
+
+
+def test_a_number_of_a_step_is_the_same_however_gradients_are_clipped():
+    """The norm of a gradient that is read when it is clipped tells how it was clipped."""
+    timed = {"tokens_per_second", "mfu"}
+
+    def numbers(**clipping):
+        trainer = Trainer(language_model(), STREAM, STREAM, TrainConfig(steps=1, **clipping))
+        trainer.fit()
+        return {name: n.read(trainer) for name, n in STEP_NUMBERS.items() if name not in timed}
+
+    assert numbers(max_grad_norm=1e-3) == numbers(max_grad_norm=None)
 
 
 def test_what_a_task_measures_itself_is_a_row_of_its_report():

@@ -5,6 +5,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from checkpoint_folders import checkpoint_folder
 from sampled import mostly_slow
 from tiny_training import same
 
@@ -13,8 +14,7 @@ from slp_transformer.lora import add_lora
 from slp_transformer.loss import next_token_loss
 from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.training import train
-from slp_transformer.training.optimizers import make_optimizer
-from slp_transformer.training.run_folder import checkpoint_folder
+from slp_transformer.training.optimizers import OPTIMIZERS, make_optimizer
 from slp_transformer.training.train_config import TrainConfig
 
 STREAM = torch.randint(7, (83,), generator=torch.Generator().manual_seed(0))
@@ -41,22 +41,36 @@ def test_only_matrices_decay():
     assert len(decayed["params"]) + len(spared["params"]) == len(list(model.parameters()))
 
 
+def adamw(matrices, vectors):
+    how = {"lr": 0.01, "betas": (0.9, 0.95), "fused": True}
+    spared = torch.optim.AdamW(vectors, weight_decay=0.0, **how)
+    return [torch.optim.AdamW(matrices, weight_decay=0.3, **how), spared]
+
+
+def muon(inside, outside, vectors):
+    own = torch.optim.Muon(inside, lr=0.01, weight_decay=0.3, adjust_lr_fn="match_rms_adamw")
+    return [own, *adamw(outside, vectors)]
+
+
+# What PyTorch has, or an update by hand: of matrices in blocks, other matrices, and vectors.
+REFERENCES = {
+    "adamw": lambda inside, outside, vectors: adamw(inside + outside, vectors),
+    "muon": muon,
+}
+
+
 @pytest.mark.parametrize("make", [book, modern])
-def test_muon_takes_the_matrices_inside_blocks_and_is_pytorchs_to_the_last_bit(make):
+@pytest.mark.parametrize("name", REFERENCES)
+def test_an_optimizer_is_its_reference_to_the_last_bit(name, make):
     model = make().eval()
     twin = deepcopy(model)
-    config = TrainConfig(steps=3, optimizer="muon", learning_rate=0.01, weight_decay=0.3)
+    config = TrainConfig(steps=3, optimizer=name, learning_rate=0.01, weight_decay=0.3)
     ours = make_optimizer(model, config)
     inside, outside, vectors = [], [], []
-    for name, p in twin.named_parameters():
-        kind = vectors if p.dim() == 1 else inside if name.startswith("stack.") else outside
+    for place, p in twin.named_parameters():
+        kind = vectors if p.dim() == 1 else inside if place.startswith("stack.") else outside
         kind.append(p)
-    how = {"lr": 0.01, "weight_decay": 0.3}
-    theirs = [
-        torch.optim.Muon(inside, **how, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(outside, **how, betas=(0.9, 0.95), fused=True),
-        torch.optim.AdamW(vectors, lr=0.01, weight_decay=0.0, betas=(0.9, 0.95), fused=True),
-    ]
+    theirs = REFERENCES[name](inside, outside, vectors)
     for i in range(3):
         ids = STREAM[6 * i : 6 * i + 6]
         next_token_loss(model(ids[:-1]), ids[1:]).backward()
@@ -66,6 +80,10 @@ def test_muon_takes_the_matrices_inside_blocks_and_is_pytorchs_to_the_last_bit(m
             optimizer.step()
         ours.zero_grad()
         assert same(model, twin)
+
+
+def test_every_optimizer_has_a_reference():
+    assert REFERENCES.keys() == {*OPTIMIZERS}
 
 
 def test_what_muon_cannot_do_is_refused(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 import torch
+from checkpoint_folders import checkpoint_folder
 from commands import SMALL, fine, output, refused, result, weights
 
 from slp_transformer import TransformerConfig
@@ -14,7 +15,6 @@ from slp_transformer.training import run_folder
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import check_memory
 from slp_transformer.training.run_folder import (
-    checkpoint_folder,
     load_trainer_state,
     step_of_checkpoint,
     with_retries_if_run_changes,

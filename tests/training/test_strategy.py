@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import team_run
 import torch
+from checkpoint_folders import checkpoint_folder
 from own_process import OWN, python
 from safetensors.torch import load_file
 
 from slp_transformer.training import distributed, train
 from slp_transformer.training.checkpoints import STATE_FILE, load_model
-from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.strategy import make_strategy
 from slp_transformer.training.train_config import TrainConfig
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from slp_transformer.training.schedules import cosine_schedule
+from slp_transformer.training.schedules import SCHEDULES, cosine_schedule
 from slp_transformer.training.train_config import TrainConfig
 
 COUNTS = ("steps", "sequence_length", "batch_size", "gradient_accumulation_steps")
@@ -24,22 +24,30 @@ def test_a_wrong_setting_is_named_with_its_value(name, value, unchecked):
         TrainConfig(**{"steps": 1} | {name: value})
 
 
-@pytest.mark.parametrize(
-    ("settings", "rates"),
-    [
-        ({"schedule": "linear"}, [1, 2, 2, 1.75, 1.5, 1.25, 1, 0.75, 0.5, 0.25]),
-        ({"schedule": "wsd", "cooldown_steps": 4}, [1, 2, 2, 2, 2, 2, 2, 1.5, 1, 0.5]),
-        (
-            {"schedule": "inverse-sqrt", "warmup_steps": 0},
-            [2 * step**-0.5 for step in range(1, 11)],
-        ),
-        ({"schedule": "wsd"}, [1, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
-        ({"schedule": "wsd", "warmup_steps": 0}, [2, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
-    ],
-)
+RATES = [
+    ({"schedule": "linear"}, [1, 2, 2, 1.75, 1.5, 1.25, 1, 0.75, 0.5, 0.25]),
+    ({"schedule": "wsd", "cooldown_steps": 4}, [1, 2, 2, 2, 2, 2, 2, 1.5, 1, 0.5]),
+    (
+        {"schedule": "inverse-sqrt", "warmup_steps": 0},
+        [2 * step**-0.5 for step in range(1, 11)],
+    ),
+    ({"schedule": "wsd"}, [1, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
+    ({"schedule": "wsd", "warmup_steps": 0}, [2, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
+    (
+        {"schedule": "cosine"},
+        [1, 2, *(1.1 + 0.9 * math.cos(math.pi * k / 8) for k in range(8))],
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "rates"), RATES)
 def test_schedules_by_hand(settings, rates):
     config = TrainConfig(**{"steps": 10, "learning_rate": 2.0, "warmup_steps": 2} | settings)
     assert [config.learning_rate_at(step) for step in range(10)] == pytest.approx(rates)
+
+
+def test_every_schedule_has_rates_by_hand():
+    assert {settings["schedule"] for settings, _ in RATES} == {*SCHEDULES}
 
 
 def test_a_cooldown_without_wsd_is_refused():

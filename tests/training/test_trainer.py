@@ -4,13 +4,16 @@ import math
 import re
 import shutil
 import signal
+from dataclasses import MISSING, replace
 
 import pytest
 import torch
 from tiny_training import STREAM, encoder_decoder, files, language_model, pairs, with_dropout
 
 from slp_transformer import generate
-from slp_transformer.data.batches import TokenWindowSource, eval_subset
+from slp_transformer._internal.settings import settings_of
+from slp_transformer.data.batches import Batch, TokenWindowSource, eval_subset
+from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training import Callback, Trainer, train, training_step
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import format_speed, pick_device
@@ -37,6 +40,27 @@ def test_settings_may_come_as_one_or_by_name_with_the_model_s_own_context():
     one = train(language_model(), STREAM, STREAM, settings)
     assert one == train(language_model(), STREAM, STREAM, steps=2, batch_size=3, sequence_length=5)
     assert len(train(language_model(), STREAM, STREAM, settings, eval_interval=1)) == 2
+
+
+STEP_SETTINGS = [
+    pytest.param(name, about, id=name)
+    for name, about in settings_of(TrainConfig).items()
+    if about.example is not MISSING and name not in ("batch_tokens", "bf16")
+]
+
+
+@pytest.mark.parametrize(("name", "about"), STEP_SETTINGS)
+def test_padding_counts_in_no_step_whatever_the_setting(name, about):
+    """Neither rows of it nor columns, in a loss or another term that a setting adds."""
+    settings = TrainConfig(**{"steps": 9, "batch_size": 2, name: about.example} | about.given)
+    if name == "batch_size":
+        settings = replace(settings, gradient_accumulation_steps=2)
+    ids = torch.arange(12).view(4, 3) % 7
+    padded = torch.nn.functional.pad(ids, (0, 2, 0, 2))
+    ignored = torch.nn.functional.pad(ids + 1 - ids // 6, (0, 2, 0, 2), value=IGNORE_INDEX)
+    _, plain = weights_after_a_step(settings, language_model(), Batch((ids,), ignored[:4, :3]))
+    _, other = weights_after_a_step(settings, language_model(), Batch((padded,), ignored))
+    assert close(plain, other)
 
 
 def test_a_stream_may_be_an_array_or_have_small_numbers():

@@ -7,6 +7,7 @@ import { make } from "./elements.js";
 import { Refusal } from "./refusals.js";
 import {
   Lattice,
+  chooseFingers,
   findPlayableGrips,
   findRepeats,
   fitMoment,
@@ -40,7 +41,7 @@ let file = null;
 let drawn = null, // the piece that alphaTab has
   piece = null; // { score, staff, guitar, moments, remarks, own: the places in the file }
 let pins = new Map(),
-  found = null, // { lattice, path, prices, repeats, held, grips, doubts }; null while looked for
+  found = null, // { lattice, path, hands, prices, repeats, held, grips, doubts }; null in a search
   refreshed = {}, // changes with each change of the reader's
   at = 0; // the choices that are made, what is fingered with them, the moment that is shown
 
@@ -219,6 +220,7 @@ function takePart(from, part = Number(find("part").value)) {
         hammer: one.note.isHammerPullOrigin && one.note.hammerPullDestination,
         slide: one.note.slideOutType,
         slideTo: one.note.slideTarget,
+        finger: one.note.leftHandFinger,
       };
   }
   staff.stringTuning = new alphaTab.model.Tuning("", guitar.open, false);
@@ -243,21 +245,29 @@ function takePart(from, part = Number(find("part").value)) {
 /** Whether each note of a grip has a string of its own. */
 const isGrip = (grip) => new Set(grip.map(([string]) => string)).size === grip.length;
 
-/** Put the fingering into the score. */
+/** Put the fingering into the score. Fingers of the file stay where all notes of a moment do. */
 function placeNotes() {
   const { guitar, moments } = piece,
     strings = guitar.open.length,
+    { Unknown } = alphaTab.model.Fingers,
     beats = new Set();
-  moments.forEach(({ notes }, t) =>
-    notes.forEach(({ note }, k) => {
-      const [string, fret] = found.grips[t][k];
+  found.refingered = 0;
+  moments.forEach(({ notes }, t) => {
+    const grip = found.grips[t],
+      isNamed = notes.some(({ leads }) => leads.finger >= alphaTab.model.Fingers.Thumb),
+      stays = isNamed && notes.every(({ old }, k) => `${old}` === `${grip[k]}`),
+      fingers = chooseFingers(grip, found.hands[t], guitar);
+    if (isNamed && !stays) found.refingered++;
+    notes.forEach(({ note, leads }, k) => {
+      const [string, fret] = grip[k];
       for (const each of chain(note)) {
         [each.string, each.fret, each.octave, each.tone] = [strings + 1 - string, fret, -1, -1];
-        each.leftHandFinger = alphaTab.model.Fingers.Unknown;
+        each.leftHandFinger = Unknown;
         beats.add(each.beat);
       }
-    }),
-  );
+      note.leftHandFinger = stays ? leads.finger : fingers[k] || Unknown;
+    });
+  });
   for (const beat of beats)
     beat.noteStringLookup = new Map(beat.notes.map((note) => [note.string, note]));
   for (const { note, leads } of moments.flatMap(({ notes }) => notes)) {
@@ -322,16 +332,17 @@ function stepsToSolve() {
     MOST_QUESTIONS,
     Math.max(LEAST_QUESTIONS, Math.ceil(count / MOMENTS_PER_QUESTION)),
   );
-  let lattice, path, prices;
+  let lattice, path, hands, prices;
   return [
     () => (lattice = makeLattice()),
-    () => (path = lattice.findPath().path),
+    () => ({ path, hands } = lattice.findPath()),
     () => (prices = lattice.prices()),
     () => {
       const repeats = findRepeats(lattice.moments);
       found = {
         lattice,
         path,
+        hands,
         prices,
         repeats,
         held: spreadAnswers(pins, repeats),
@@ -446,7 +457,10 @@ function showText() {
     `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ` +
     `${plural(found.doubts.length, "moment")} could well be played otherwise${chosen}.` +
     (piece.own && file.title ? ` ${places}` : "");
-  const remarks = [...file.leftOut, ...piece.remarks],
+  const anew = found.refingered
+    ? [`the file’s fingers are found anew where notes move (${plural(found.refingered, "moment")})`]
+    : [];
+  const remarks = [...file.leftOut, ...anew, ...piece.remarks],
     more = remarks.length - MAX_REMARKS;
   const others = more > 0 ? `; and ${more.toLocaleString("en")} more like this` : "";
   find("changes").textContent = remarks.length

@@ -71,38 +71,65 @@ function scaleLength(open) {
   if (highest < 53) return 864;
   return highest <= 59 ? 700 : 650;
 }
+/** A finger for each place; at one fret the lower string takes the lower finger.
+   @type {(pressed: Grip) => Grip[]} */
+const separate = (pressed) =>
+  [...pressed].sort((a, b) => a[1] - b[1] || b[0] - a[0]).map((place) => [place]);
+/** What each finger presses: a fret of one string, or of neighboring ones.
+   @type {(pressed: Grip) => Grip[]} */
+const groupNeighbors = (pressed) =>
+  pressed.reduce(
+    (groups, [string, fret], n) => {
+      if (`${pressed[n - 1]}` === `${[string - 1, fret]}`)
+        groups[groups.length - 1].push([string, fret]);
+      else groups.push([[string, fret]]);
+      return groups;
+    },
+    /** @type {Grip[]} */ ([]),
+  );
+/** The fingers that reach what they press, in every way, as slp_guitar.hand lists them.
+   @type {(grip: Grip, guitar: { open: number[], capo: number }) =>
+     Generator<{ finger: number, own: Grip }[], void, void>} */
+function* listHands(grip, { open, capo }) {
+  const pressed = grip
+      .filter(([, fret]) => fret)
+      .sort(([a, low], [b, high]) => low - high || a - b),
+    barred = pressed.filter(([, fret]) => fret === pressed[0][1]),
+    rest = pressed.slice(barred.length);
+  const isClear = (/** @type {Place} */ [string, fret]) =>
+    fret > 0 || string < barred[0][0] || string > barred[barred.length - 1][0];
+  const ways = [separate(pressed), groupNeighbors(pressed)];
+  if (barred.length && grip.every(isClear))
+    ways.push(...[separate(rest), groupNeighbors(rest)].map((own) => [barred, ...own]));
+  for (const [n, way] of ways.entries()) {
+    const places = way.map(([[, fret]]) => scaleLength(open) * (1 - 2 ** (-(capo + fret) / 12)));
+    for (const fingers of choose(way.length, FINGERING.numFingers)) {
+      const isWithinReach = places.every((b, j) =>
+        places
+          .slice(0, j)
+          .every((a, i) => b - a <= FINGERING.fingerReach[`${fingers[i]}-${fingers[j]}`]),
+      );
+      if (isWithinReach && (n < 2 || fingers[0] === 1))
+        // a barre is the index's
+        yield way.map((own, k) => ({ finger: fingers[k], own }));
+    }
+  }
+}
 /** Whether a hand has the fingers and the reach for a grip whose notes have a string each.
    @type {(grip: Grip, guitar: { open: number[], capo: number }) => boolean} */
-function isTaken(grip, { open, capo }) {
-  const pressed = grip
-    .filter(([, fret]) => fret)
-    .map(([string, fret]) => /** @type {Place} */ ([fret, string]))
-    .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  if (pressed.length <= 1) return true;
-  const lowest = pressed[0][0],
-    barred = pressed.filter(([fret]) => fret === lowest).map(([, string]) => string);
-  const isClear = (/** @type {Place} */ [string, fret]) =>
-    fret > 0 || string < barred[0] || string > barred[barred.length - 1];
-  // A finger presses a string, or neighboring ones at one fret.
-  const press = (/** @type {Place[]} */ own) =>
-    own
-      .filter(([fret, string], n) => `${own[n - 1]}` !== `${[fret, string - 1]}`)
-      .map(([fret]) => fret);
-  /** @type {[boolean, number[]][]} */
-  const ways = [[false, press(pressed)]];
-  if (grip.every(isClear)) ways.push([true, [lowest, ...press(pressed.slice(barred.length))]]);
-  return ways.some(([needsIndex, way]) => {
-    const places = way.map((fret) => scaleLength(open) * (1 - 2 ** (-(capo + fret) / 12)));
-    return choose(way.length, FINGERING.numFingers).some(
-      (fingers) =>
-        (fingers[0] === 1 || !needsIndex) &&
-        places.every((b, j) =>
-          places
-            .slice(0, j)
-            .every((a, i) => b - a <= FINGERING.fingerReach[`${fingers[i]}-${fingers[j]}`]),
-        ),
-    );
-  });
+const isTaken = (grip, guitar) => !listHands(grip, guitar).next().done;
+/** The finger of each note of a grip, 0 for an open string, of a hand whose index is at a fret.
+   @type {(grip: Grip, hand: number, guitar: { open: number[], capo: number }) => number[]} */
+export function chooseFingers(grip, hand, guitar) {
+  const ranked = [...listHands(grip, guitar)].map((each) => ({
+    each,
+    apart: each.reduce((all, { finger, own }) => all + Math.abs(finger - 1 - own[0][1] + hand), 0),
+  }));
+  ranked.sort((a, b) => b.each.length - a.each.length || a.apart - b.apart);
+  const best = ranked[0]?.each ?? [];
+  return grip.map(
+    (place) => best.find(({ own }) => own.some((each) => `${each}` === `${place}`))?.finger ?? 0,
+  );
 }
 
 /** Whether one hand can hold notes together, within the usual span.
@@ -599,16 +626,18 @@ export class Lattice {
     }
     return found;
   }
-  /** The cheapest fingering, as the number of each moment's grip, and what it costs in all; with
-     one grip fixed at some moments, if that is asked.
-     @type {(fixed?: number[], grip?: number | null) => { path: number[], cost: number }} */
+  /** The cheapest fingering, as the number of each moment's grip and the fret at which the hand is,
+     and what it costs in all; with one grip fixed at some moments, if that is asked.
+     @type {(fixed?: number[], grip?: number | null) =>
+       { path: number[], hands: number[], cost: number }} */
   findPath(fixed = [], grip = null) {
     const { paid, roads, ways } = grip === null ? this.free : this.search(fixed, grip);
     const lasts = paid[paid.length - 1].map((row) => Math.min(...row));
     const lowest = Math.min(...lasts);
     let state = lasts.indexOf(lowest);
     let hand = paid[paid.length - 1][state].indexOf(lasts[state]);
-    const path = [];
+    const path = [],
+      hands = [];
     for (let t = paid.length - 1; t >= 0; t--) {
       const from = (t ? paid[t - 1] : [this.nowhere]).map((row, k) => {
         const costs = t ? sum(row, roads[t - 1][k][hand]) : [];
@@ -623,9 +652,10 @@ export class Lattice {
           [best, least] = [way, cost(way)];
       const taken = /** @type {Way} */ (/** @type {unknown} */ (best));
       path.push(taken.grip);
+      hands.push(FINGERING.handFrets[hand]);
       [state, hand] = [taken.before, from[taken.before].came];
     }
-    return { path: path.reverse(), cost: lowest };
+    return { path: path.reverse(), hands: hands.reverse(), cost: lowest };
   }
   /** What the cheapest fingering with each grip of each moment costs in all. */
   prices() {

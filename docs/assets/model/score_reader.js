@@ -55,6 +55,19 @@ function findExcessOf(score) {
   return "";
 }
 
+/** alphaTab takes a fingering 1 of MusicXML for a pianist's thumb; a guitarist's is the index. */
+function renumberFingers(score) {
+  const { Thumb, LittleFinger, Unknown } = alphaTab.model.Fingers;
+  for (const track of score.tracks)
+    for (const staff of track.staves)
+      for (const bar of staff.bars)
+        for (const { notes } of bar.voices.flatMap((voice) => voice.beats))
+          for (const note of notes)
+            if (note.leftHandFinger >= Thumb)
+              note.leftHandFinger =
+                note.leftHandFinger < LittleFinger ? note.leftHandFinger + 1 : Unknown;
+}
+
 addEventListener("message", ({ data: { bytes, kind, alphaTabAt } }) => {
   if (!alphaTabAt) return; // alphaTab's own messages
   try {
@@ -68,6 +81,7 @@ addEventListener("message", ({ data: { bytes, kind, alphaTabAt } }) => {
     const score = alphaTab.importer.ScoreLoader.loadScoreFromBytes(bytes, settings);
     const why = findExcessOf(score);
     if (why) return postMessage({ refused: `${why}.` });
+    if (kind === "xml") renumberFingers(score);
     postMessage({ score: alphaTab.model.JsonConverter.scoreToJsObject(score) });
   } catch {
     postMessage({ refused: "" });

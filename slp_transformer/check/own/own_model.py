@@ -193,7 +193,10 @@ class OwnModel:
             X = self._make_norm(block.norm_1)(X)
             # One head's values are I, and W_O chooses it, so that the output is α I = α.
             layer, eye, weights = block.attention, torch.eye(len(X)), []
-            W_Q, W_K = (cat([W, torch.zeros(len(X), W.shape[1])]) for W in (layer.W_Q, layer.W_K))
+            # Below W_Q and W_K, whose rows meet I, stands the bias that every token gets.
+            W_QK = torch.stack([layer.W_Q, layer.W_K])
+            b_QK = layer.b_QKV[: W_QK[:, 0].numel()] if self.biases else torch.zeros(len(W_QK))
+            W_Q, W_K = cat([W_QK, b_QK.view(2, 1, -1).expand(-1, len(X), W_QK.shape[2])], dim=1)
             for head in torch.eye(self.A):
                 W_O = torch.kron(head[:, None], eye)
                 W_V = cat([torch.zeros(X.shape[1], len(W_O)), W_O.mT])
