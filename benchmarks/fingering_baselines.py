@@ -69,14 +69,16 @@ def bootstrap(
     baseline: Sequence[FingeringMetrics] | None = None,
     *,
     draws: int = 10_000,
+    share: str = "strings",
 ) -> tuple[float, float]:
-    """The middle 95% of the strings right when the pieces are drawn anew, with replacement.
+    """The middle 95% of the strings right, or of another share, with pieces drawn anew.
 
     Args:
         pieces: the counts of each piece.
         baseline: of another fingering of the same pieces, drawn together with them: the interval is
             then that of the difference, ours less the baseline's.
         draws: how often.
+        share: which of `FingeringMetrics.to_shares`.
 
     Returns:
         The two ends of the interval.
@@ -87,13 +89,13 @@ def bootstrap(
     if not pieces or (baseline is not None and len(baseline) != len(pieces)):
         raise ValueError("A bootstrap needs pieces, and the same ones for both fingerings.")
 
-    def strings(counts: Sequence[FingeringMetrics]) -> float:
-        return sum_metrics(counts).to_shares()["strings"]
+    def right(counts: Sequence[FingeringMetrics]) -> float:
+        return sum_metrics(counts).to_shares()[share]
 
     chance, found = random.Random(0), []
     for _ in range(draws):
         places = chance.choices(range(len(pieces)), k=len(pieces))
-        value = strings([pieces[i] for i in places])
-        found.append(value - (strings([baseline[i] for i in places]) if baseline else 0.0))
+        value = right([pieces[i] for i in places])
+        found.append(value - (right([baseline[i] for i in places]) if baseline else 0.0))
     found.sort()
     return found[round(0.025 * (draws - 1))], found[round(0.975 * (draws - 1))]

@@ -8,11 +8,19 @@ every change of tempo. Differences are counted by kind and file type; the output
 and the cause of each difference where a check finds it: all its notes are in bars that hold grace
 notes, say, or the reader names what it left out. The files are anyone's: alphaTab's and
 PyGuitarPro's own tests are a good thousand.
+
+    python benchmarks/guitar_files.py FOLDER --convert .musicxml .gp5 --output differences.json
+
+has `convert` write each of them as well, and compares what alphaTab reads in the new file with what
+it reads in the old one: bar, onset and pitch of each note, and how many tracks have notes.
 """
 
 import argparse
+import contextlib
+import io
 import json
 import subprocess
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -20,6 +28,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from slp_guitar.commands.convert import execute
+from slp_guitar.commands.song_options import ConvertOptions
 from slp_guitar.formats.registry import FORMATS, read_any_tab_file
 from slp_guitar.playing_order import find_playing_order
 from slp_guitar.tab import ReadProblem, Tab
@@ -215,13 +225,72 @@ def compare(tabs: list[Tab], witness: dict[str, Any]) -> list[tuple[str, list[in
     return found
 
 
+def list_pitches(witness: dict[str, Any]) -> tuple[list[Any], int]:
+    """Return bar, onset and pitch of each note in alphaTab, and how many staves have notes."""
+    staves = [own for own in witness["staves"] if not own["drums"] and own["notes"]]
+    found = []
+    for own in staves:
+        for bar, onset, string, fret in own["notes"]:
+            start = own["tuning"][string - 1] + own["capo"] if string else 0
+            found.append((bar, onset, start + fret))
+    return found, len(staves)
+
+
+def compare_written(old: dict[str, Any], new: dict[str, Any], said: str) -> tuple[str, str]:
+    """Return what became of a file that was converted, and how much of it differs."""
+    if "error" in old or "error" in new:
+        return "not read by alphaTab", str(old.get("error", new.get("error")))
+    (before, tracks), (after, tracks_after) = list_pitches(old), list_pitches(new)
+    lost, more = find_unlike(before, after), find_unlike(after, before)
+    size = f"{len(lost)} of {len(before)} notes lost, {len(more)} more; {tracks} and {tracks_after}"
+    if not (lost or more) and tracks_after == tracks:
+        return "same", size
+    is_named = any(words in said for words in ("left out", "does not hold", "rounded", "differ"))
+    names = "something is named" if is_named else "nothing is named"
+    return ("a track fewer" if tracks_after < tracks else "notes differ") + f", {names}", size
+
+
+def convert_all(folder: Path, paths: Sequence[Path], suffix: str) -> dict[str, Any]:
+    """Convert files, and return for each what alphaTab finds changed, and what was said."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as place:
+        for start in range(0, len(paths), FILES_AT_ONCE):
+            written: dict[Path, tuple[Path, str]] = {}
+            for number, path in enumerate(paths[start : start + FILES_AT_ONCE], start):
+                name, said = path.relative_to(folder).as_posix(), io.StringIO()
+                out = Path(place) / f"{number}{suffix}"
+                try:
+                    with contextlib.redirect_stderr(said):
+                        execute(ConvertOptions(song=path, output=out))
+                    written[path] = out, said.getvalue()
+                except ValueError as error:
+                    found[name] = ("refused", str(error).replace(str(path), path.name))
+            old = ask_alphatab([*written])
+            new = ask_alphatab([out for out, _ in written.values()])
+            for (path, (_, said)), a, b in zip(written.items(), old, new, strict=True):
+                found[path.relative_to(folder).as_posix()] = compare_written(a, b, said)
+    return found
+
+
 def main() -> None:
     """Compare all files and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--convert", nargs="+", metavar="SUFFIX", help="compare what is written")
     options = parser.parse_args()
     paths = sorted(p for p in options.folder.rglob("*") if p.suffix.lower() in SUFFIXES)
+    if options.convert:
+        written = {own: convert_all(options.folder, paths, own) for own in options.convert}
+        for own, files in written.items():
+            print(own, dict(Counter(kind for kind, _ in files.values()).most_common()))
+        if options.output:
+            unlike = {
+                own: {name: each for name, each in files.items() if each[0] != "same"}
+                for own, files in written.items()
+            }
+            options.output.write_text(json.dumps(unlike, indent=1) + "\n", encoding="utf-8")
+        return
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     listed: dict[str, dict[str, Any]] = {}
     for start in range(0, len(paths), FILES_AT_ONCE):

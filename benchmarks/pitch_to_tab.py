@@ -5,7 +5,8 @@ Usage::
     python benchmarks/pitch_to_tab.py DATA --split valid
     python benchmarks/pitch_to_tab.py DATA --split test --span 5
     python benchmarks/pitch_to_tab.py DATA --costs my-costs.json --costs-alone
-    python benchmarks/pitch_to_tab.py DATA --folds 3
+    python benchmarks/pitch_to_tab.py DATA --leave-out 1 4 > part1.jsonl
+    python benchmarks/pitch_to_tab.py DATA --left-out part*.jsonl
 
 DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
 that is not this project's: ``{"file": ..., "open_midi": [low, ...], "events": [[bar, [[string,
@@ -20,9 +21,9 @@ fretted span of at most four); held notes whose string is struck again too early
 durations are known; and the middle 95% when pieces, or composers with all of theirs, are drawn anew
 (paired bootstrap) of the strings right, and of their gain over the costs of the package.
 
-With folds, the composers of train and valid are dealt out, and each fold is measured by costs that
-were fitted to pieces of the others: a piece of each composer, as far as four times as many go as
-are fitted to. The test split is not read.
+With ``--leave-out 1 4`` each composer of the first of four parts of train and valid is measured, on
+one piece, by costs that were fitted to pieces of the others; ``--left-out`` compares what
+the parts printed, and draws composers anew. The test split is not read.
 """
 
 import argparse
@@ -31,6 +32,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -54,6 +56,7 @@ from slp_guitar.fingering.passages import (
 from slp_guitar.fretboard import MAX_SPAN
 
 Way = Callable[[Passage], Sequence[Grip]]
+PIECES_OF_COMPOSER = 1  # that are measured when a composer is left out
 SHIPPED = "costs set by hand, and notes ring"
 
 
@@ -121,29 +124,52 @@ def row(
     return line
 
 
-def measure_folds(passages: Sequence[Passage], folds: int, pieces: int, draws: int) -> None:
-    """Print what costs do on composers to which they were not fitted."""
+def read_split(path: Path) -> list[Passage]:
+    """The pieces of a file, each named by its composer, where that is said, before its own name."""
+    said = [json.loads(line).get("composer") for line in path.read_text("utf-8").splitlines()]
+    passages = zip(said, read_passages_jsonl(path), strict=True)
+    return [
+        replace(each, name=f"{composer.replace('_', ' ')}_{each.name}") if composer else each
+        for composer, each in passages
+    ]
+
+
+def leave_composers_out(passages: Sequence[Passage], pieces: int, part: int, parts: int) -> None:
+    """Print for each composer of a part what costs do that were fitted to pieces of all others.
+
+    A fit to the same pieces is made once: leaving out a composer of whom none is fitted to changes
+    nothing.
+    """
     groups: dict[str, list[Passage]] = defaultdict(list)
     for passage in passages:
         groups[composer_of(passage)].append(passage)
-    dealt: list[list[Passage]] = [[] for _ in range(folds)]
-    for group in sorted(groups.values(), key=lambda own: -sum(len(p.moments) for p in own)):
-        min(dealt, key=lambda own: sum(len(p.moments) for p in own)).extend(group)
-    measured: list[Passage] = []
-    shipped: list[FingeringMetrics] = []
-    fitted: list[FingeringMetrics] = []
-    for n, fold in enumerate(dealt):
-        others = [p for k, own in enumerate(dealt) if k != n for p in own]
-        weights = fit_weights(sample_by_composer(others, pieces), lambda line: None)
-        by_hand = find_ways([], MAX_SPAN, None)[SHIPPED]
-        by_others = partial(find_cheapest_fingering, costs=HandCosts(weights))
-        own = sample_by_composer(fold, 4 * pieces)
-        measured += own
-        shipped += measure(by_hand, own)
-        fitted += measure(by_others, own)
-    print(json.dumps({"folds": folds, "pieces": len(measured), "composers": len(groups)}))
-    for name, found in ((SHIPPED, shipped), ("fitted to other composers", fitted)):
-        print(json.dumps(row(name, found, shipped, measured, draws)), flush=True)
+    fitted_to = set(map(composer_of, sample_by_composer(passages, pieces)))
+    ordered = sorted(groups, key=lambda own: (own not in fitted_to, own))
+    by_hand, fits = find_ways([], MAX_SPAN, None)[SHIPPED], dict[str, Way]()
+    for composer in ordered[part - 1 :: parts]:
+        left = composer if composer in fitted_to else ""
+        if left not in fits:
+            others = [p for p in passages if composer_of(p) != left]
+            weights = fit_weights(sample_by_composer(others, pieces), lambda line: None)
+            fits[left] = partial(find_cheapest_fingering, costs=HandCosts(weights))
+        own = sample_by_composer(groups[composer], PIECES_OF_COMPOSER)
+        shipped, fitted = (sum_metrics(measure(way, own)) for way in (by_hand, fits[left]))
+        line = {"composer": composer, "pieces": len(own), "shipped": shipped, "fitted": fitted}
+        print(json.dumps(line, ensure_ascii=False), flush=True)
+
+
+def compare_left_out(paths: Sequence[Path], draws: int) -> None:
+    """Print what the costs do on composers that were left out, from what the parts printed."""
+    lines = [json.loads(line) for path in paths for line in path.read_text("utf-8").splitlines()]
+    shipped = [FingeringMetrics(*line["shipped"]) for line in lines]
+    print(json.dumps({"composers": len(lines), "pieces": sum(line["pieces"] for line in lines)}))
+    for name in ("shipped", "fitted"):
+        found = [FingeringMetrics(*line[name]) for line in lines]
+        row: dict = {"way": name, **sum_metrics(found).to_shares()}
+        for share in ("strings", "chords"):
+            row[f"{share}, 95 %"] = bootstrap(found, draws=draws, share=share)
+            row[f"{share}, gain, 95 %"] = bootstrap(found, shipped, draws=draws, share=share)
+        print(json.dumps(row))
 
 
 def main() -> None:
@@ -154,19 +180,25 @@ def main() -> None:
     parser.add_argument("--span", type=int, default=MAX_SPAN, help="of a grip, in frets [4]")
     parser.add_argument("--costs", type=Path, help="also those that `fit-costs` wrote")
     parser.add_argument("--costs-alone", action="store_true", help="no baselines")
-    parser.add_argument("--folds", type=int, help="fit to composers of the other folds")
-    parser.add_argument("--pieces", type=int, default=16, help="that a fold is fitted to [16]")
+    parser.add_argument(
+        "--leave-out", type=int, nargs=2, help="a part of composers, and of how many"
+    )
+    parser.add_argument("--left-out", type=Path, nargs="+", help="what the parts printed")
+    parser.add_argument("--pieces", type=int, default=16, help="that costs are fitted to [16]")
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
     arguments = parser.parse_args()
     for name in ("train", arguments.split):
         if not (arguments.data / f"{name}.jsonl").is_file():
             parser.error(f"There is no {arguments.data / name}.jsonl.")
-    learned = read_passages_jsonl(arguments.data / "train.jsonl")
-    if arguments.folds:
-        learned += read_passages_jsonl(arguments.data / "valid.jsonl")
-        measure_folds(learned, arguments.folds, arguments.pieces, arguments.draws)
+    if arguments.left_out:
+        compare_left_out(arguments.left_out, arguments.draws)
         return
-    passages = read_passages_jsonl(arguments.data / f"{arguments.split}.jsonl")
+    learned = read_split(arguments.data / "train.jsonl")
+    if arguments.leave_out:
+        learned += read_split(arguments.data / "valid.jsonl")
+        leave_composers_out(learned, arguments.pieces, *arguments.leave_out)
+        return
+    passages = read_split(arguments.data / f"{arguments.split}.jsonl")
     written = measure(lambda passage: passage.grips, passages)
     counted = sum_metrics(written)
     people = round(counted.to_shares()["playable"], 4)

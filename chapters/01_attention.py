@@ -254,9 +254,11 @@ print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 # \tag{8.10 · 7.10}
 # $$
 #
-# The score is now the dot product of query and key, divided by $\sqrt{d_k}$. A sum of $d_k$ independent terms
-# spreads like $\sqrt{d_k}$; undivided, scores would lie far apart in a large head. Then softmax gives one token
-# nearly all the weight, and its slope is almost 0, so queries and keys get hardly any gradient and learn slowly.
+# The score is now the dot product of query and key, divided by $\sqrt{d_k}$. If their numbers are independent, with
+# mean 0 and variance 1, so are the products; $d_k$ of them add up to variance $d_k$, and a typical score is about
+# $\sqrt{d_k}$. Divided, it is about 1, whatever $d_k$ is. Undivided, in a large head one score towers above the rest:
+# softmax gives it nearly all the weight, its slope $\alpha(1-\alpha)$ is almost 0, and queries and keys get hardly any
+# gradient.
 #
 # <span class="eq" id="eq-scaled-score">scaled-score · 8.11 · 7.11</span>
 #
@@ -545,8 +547,9 @@ names = [f"head {c + 1}" for c in range(A)]
 plotting.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 
 # %% [markdown]
-# *It* reads *string* with its second head and *tuned* with its third. To make one vector of the four,
-# concatenate them ($\oplus$) and multiply by $\mathbf W^O$, now $[Ad_v\times d]$. (The book leaves out the heads' i.)
+# *It* reads *string* with its second head and *tuned* with its third. To make one vector of the four, concatenate them
+# ($\oplus$) and multiply by $\mathbf W^O$, now $[Ad_v\times d]$. (The book writes $\mathbf{head}^c$; we add the i of
+# the token.)
 #
 # <span class="eq" id="eq-mh-concat">mh-concat · 8.19 · 7.19</span>
 #
@@ -629,15 +632,14 @@ plotting.interactive_weights(alphas, words, start=IT)
 plotting.show_source(MultiHeadAttention.forward)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists $\mathbf x_1$ to $\mathbf x_{i-1}$ as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually $d_v=d/A$, which makes $\mathbf W^O$ [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, $d_k=2$ and $d_v=3$. The package uses d/A by default, and then raises an error if A does not divide d. Dropout (numbers chosen at random are set to 0 in training), which the book doesn't mention, is an option and off by default.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists $\mathbf x_1$ to $\mathbf x_{i-1}$ as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually $d_v=d/A$, which makes $\mathbf W^O$ [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, $d_k=2$ and $d_v=3$.</p></div>
 
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
-# On the page [Break it](../docs/break-it.md) chapter 5's model is trained with one line wrong, for example
-# with [no √d_k](../docs/break-it.md#mistake-no-d_k), [√d in place of
-# √d_k](../docs/break-it.md#mistake-d-in-place-of-d_k), [keys used as
-# values](../docs/break-it.md#mistake-keys-used-as-values) or [the softmax over the wrong
+# Later, on the page [Break it](../docs/break-it.md), chapter 5's model is trained with one line wrong, for example with
+# [no √d_k](../docs/break-it.md#mistake-no-d_k), [√d in place of √d_k](../docs/break-it.md#mistake-d-in-place-of-d_k),
+# [keys used as values](../docs/break-it.md#mistake-keys-used-as-values) or [the softmax over the wrong
 # axis](../docs/break-it.md#mistake-softmax-over-the-wrong-axis). Which of these would you notice?
 #
 # 1. Make *it* weakly a person as well: `[1, 1, 0, 0, 1]`. How will its weights in the simplest

@@ -336,15 +336,16 @@ for i in range(N):  # the book's x_1 is X[0]
     X[i, features.index(kinds[i])] = 1
 
 # %% [markdown]
-# We set the weights of a block by hand, with one attention head of $d_k=d_v=1$ and one hidden unit.
+# We set the weights of a block by hand. It has one attention head, with $d_k=d_v=1$, and one hidden unit.
 #
-# - The query of a *pronoun* asks for a *string*, and the head copies what it finds into the feature *string*.
-# - The unit is the *and* from above: pronoun and string together write *found*. After layer norm a single 1 among
-#   eight features stands $8/\sqrt7\approx3.02$ above the zeros (so what the head copies is divided by 3); each of
-#   two stands $\sqrt{16/3}\approx2.31$ above. The threshold, 3.6, lies between one, 3.02, and both, 4.62.
+# - The query of a *pronoun* asks for a *string*. The head copies what it finds into the feature *string*.
+# - The unit is the *and* from above: pronoun and string together write *found*.
 #
-# Layer norm subtracts the mean, so every 0 in a row becomes the same other number. *found* was 0, so it is that
-# number now: subtracting it undoes the shift.
+# Only the numbers differ from those above, since both read normalized rows. After layer norm a single 1 among eight
+# features stands $8/\sqrt7\approx3.02$ above the zeros (so what the head copies is divided by 3); each of two stands
+# $\sqrt{16/3}\approx2.31$ above. The threshold, 3.6, lies between one, 3.02, and both, 4.62. And the zeros are no
+# longer 0 (beside a single 1 they become −0.38). *found* was one of them, so it shows the shift: subtracting it undoes
+# it.
 
 # %%
 from slp_transformer import TransformerBlock
@@ -454,8 +455,8 @@ for word in ("string", "it"):
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps for all rows at once. (`mha` is the block's attention; `point` returns its
-# input, and lets other code record it; `drop` is [dropout](07_training.py#what-dropout-is-for), off by default.)
+# The package does the same six steps for all rows at once. (`mha` is the block's attention; `point` returns its input,
+# and lets other code record it; `drop` does [nothing here](07_training.py#what-dropout-is-for).)
 
 # %%
 steps = ["T1", "T2", 'T3 = point("T3', "T4", "T5", "return"]
@@ -554,11 +555,12 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 # ## Why blocks add, and why the norm comes first
 #
 # A sublayer could hand on what it computes, instead of adding it. What would be lost? Attention averages rows, and
-# block after block they become more alike. In $\mathbf x+f(\mathbf x)$ each row keeps what is its own beside that
-# average; the derivative is $1+f'(\mathbf x)$, and by the 1 the row's gradient comes down unchanged.
+# block after block they become more alike; in $\mathbf x+f(\mathbf x)$ each row keeps what is its own beside that
+# average. And the derivative is $1+f'(\mathbf x)$. Over many blocks, one term of the product is just $1\cdot1\cdots1$:
+# a direct path for the gradient, from the top to each row.
 #
-# And why normalize before? The Transformer of 2017 normalized after each addition (*post-norm*). Then norms rescale
-# the stream itself at each block, and what is a row's own shrinks. In pre-norm nothing stands in the stream.
+# And why normalize before? The Transformer of 2017 normalized after each addition (*post-norm*). Each such norm
+# multiplies that path by $1/\sigma$, usually less than 1. In pre-norm nothing stands in it.
 
 
 # %%
@@ -591,19 +593,13 @@ for name, streams in ways.items():
 plotting.lines(curves, x="blocks below", y="log₁₀ of the gradient")
 
 # %% [markdown]
-# Read [Figure](#fig-gradient-below) from right to left. In pre-norm all of this gradient arrives, and more; in
-# post-norm [0.7 to 14%](../benchmarks/results/reasons/README.md); with nothing added less than a hundred-thousandth.
-# The rows say why: 24 blocks that add nothing leave the last two words a few millionths apart; post-norm, a few
-# hundredths; pre-norm, 2 to 5. Where rows are alike, no gradient can tell them apart. (It is attention that makes
-# them alike: without it, a third or more arrives even where nothing is added.)
+# Read [Figure](#fig-gradient-below) from right to left. In pre-norm the gradient arrives whole; in post-norm [a few per
+# cent](../benchmarks/results/reasons/README.md) of it; where nothing is added, less than a hundred-thousandth. There,
+# after 24 averagings, the two rows are only a few millionths apart, and what is alike cannot be told apart.
 #
-# Trained on the eight sentences of [chapter 5](05_language_model.py), 24 blocks of pre-norm learn. Those of post-norm,
-# and those that add nothing, stay at 2.62 nats per word, the loss of one prediction for all rows: how frequent each
-# word is.
-#
-# But with weights that begin as small as GPT-2's, what a sublayer adds is small beside the stream; a norm after it
-# finds rows that are almost normalized already. Then post-norm learns here, too. (So it can with a rate that warms up,
-# Xiong et al. 2020.) Pre-norm asks for less care.
+# The next figure shows the price, on the eight sentences of [chapter 5](05_language_model.py): both of these stacks
+# learn only how frequent each word is. With weights that begin as small as GPT-2's, or a rate that warms up (Xiong et
+# al. 2020), post-norm can be trained, too. Pre-norm asks for less care.
 
 # %% alt="Loss over 200 steps, four curves. Pre-norm falls to near 0.3, post-norm with a small start to near 0.4. Post-norm and nothing added fall from 2.8 to 2.62 in the first steps and stay there." caption="Loss of 24 blocks, the median of three seeds; post-norm lies below nothing added" figure="deep-stacks"
 import json
@@ -656,9 +652,9 @@ torch.testing.assert_close(post(X, causal=True), loop)
 plotting.show_source(forward_post_norm)
 
 # %% [markdown]
-# In post-norm each row leaves a block with mean 0 and standard deviation 1, so its norm is $\sqrt d=8$. In
-# pre-norm nothing normalizes the stream itself: with random weights, what a sublayer adds is unrelated to what is
-# there already, and the norm grows.
+# In post-norm each row leaves a block with mean 0 and standard deviation 1. With rows of 64 numbers, as here, its norm
+# is $\sqrt{64}=8$. In pre-norm nothing normalizes the stream itself: with random weights, what a sublayer adds is
+# unrelated to what is there already, and the norm grows.
 
 # %%
 torch.manual_seed(4)

@@ -108,14 +108,17 @@ plotting.show_source(causal_mask)
 # %% [markdown]
 # Softmax of M alone, so of scores that are all 0, gives each word up to i the same weight: the product with
 # $\mathbf X$ is the running mean.
-#
-# Could the mask wait until after the softmax? Set the weights of the future to 0, divide each row by what is left of
-# its sum: the weights are the same. But if the future had large scores, what is left has been rounded to 0.
 
 # %%
 means = X.cumsum(dim=0) / torch.arange(1, N + 1)[:, None]
 torch.testing.assert_close(torch.softmax(M, dim=-1) @ X, means)
 
+# %% [markdown]
+# Could the mask wait until after the softmax? Set the future's weights to 0, and divide each row by the sum of those
+# left: mathematically the same weights. But if a future score is much the largest, the others have already been
+# rounded to 0, and the row becomes 0/0.
+
+# %%
 left = torch.softmax(S, dim=-1).tril()
 renormalized = left / left.sum(dim=-1, keepdim=True)
 torch.testing.assert_close(renormalized, torch.softmax(S + M, dim=-1))
@@ -534,8 +537,8 @@ torch.testing.assert_close(of_batch[1, :, 3], alone[:, 0])  # “guitarist”
 # %% [markdown]
 # ### Right ways to join
 #
-# `alpha @ V` gives a new tensor $[A\times N\times d_v]$, with one head after another in memory. We fill it with the
-# numbers of `split`.
+# `alpha @ V` gives a new tensor $[A\times N\times d_v]$, one head after another in memory. To see where numbers go, let
+# the heads' outputs be the numbers of `split`, stored in that order.
 #
 # The first right way undoes the two steps: transpose back, then merge the last two axes. Now the numbers have to
 # move: `view` raises an error, `reshape` and `flatten` make a copy.
@@ -592,10 +595,10 @@ wrong_panel = plotting.Panel(wrong, "view alone", "N × Adᵥ", top=500)
 plotting.panels(right_panel, "≠", wrong_panel)
 
 # %% [markdown]
-# The first row should contain token 1 from every head. Instead it contains tokens 1, 2 and 3 from head 1: the first
-# token can see what it must predict. This is the line. [Chapter 5's model with it](../docs/break-it.md) has a
-# training loss of [0.002](../benchmarks/results/mistakes/README.md), where 0.231 is the lowest possible without
-# cheating; given only the words before, it has 1.1.
+# This is the line announced at the top of the chapter: no error, the right shape, and a model that reads ahead. The
+# first row should hold token 1 of every head, and holds tokens 1, 2 and 3 of head 1. In [chapter 5's
+# model](../docs/break-it.md), the training loss falls to [0.002](../benchmarks/results/mistakes/README.md), below the
+# 0.231 that no honest model can beat; given only the words before, it is far worse: 1.1.
 
 # %% [markdown] tags=["more"] gist="The same mistake in splitting: made twice it cancels, and gradients find it"
 # The same mistake can be made in splitting, by a view straight to $[A\times N\times d_k]$. Make both, and they cancel

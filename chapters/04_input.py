@@ -29,9 +29,9 @@ print("ids:", ids.tolist())
 
 # %% [markdown]
 # Tokens need not be words. Characters need few ids, but make long texts; words make short ones, but each form of each
-# word needs an id, and a new word has none. So most models use pieces of words: frequent words whole, others in
-# parts, in vocabularies of tens of thousands or more. Here the pieces are learned from one sentence and five more
-# words, such as *guitars*. How will *guitarist* be cut? (`Ġ` is a space.)
+# word needs an id, and a new word has none. So most models use pieces of words. Byte-pair encoding starts from
+# characters and joins the most frequent neighboring pair, again and again, up to tens of thousands of pieces. Here it
+# learns from one sentence and five more words, such as *guitars*. How will *guitarist* be cut? (`Ġ` is a space.)
 
 # %%
 from slp_transformer.data import train_tokenizer
@@ -257,9 +257,9 @@ plotting.panels(
 )
 
 # %% [markdown]
-# Why add, and not concatenate? A concatenated row is a sum whose parts have columns of their own, as ours do: zeros
-# elsewhere. So adding can do what concatenating to d columns does, and training decides how many directions the
-# position needs. (With d columns for each, a matrix that reads the row computes a sum, too.) And now order matters.
+# Why add, and not concatenate? If the token uses some columns and the position others, as ours do, adding *is*
+# concatenating. Training may let them share columns, and so decides how many each needs. And a matrix that reads a
+# concatenated row computes a sum as well, of what it makes of the token and of the position. And now order matters.
 
 # %%
 W = torch.randn(2 * d, d)
@@ -334,8 +334,9 @@ print("a text of 5 tokens trains", reached.sum().item(), "of 9 positions")
 # ## Positions that are not learned
 #
 # The original Transformer computes its positions with a formula. Each pair of columns is like a clock hand, given by
-# its sine and cosine: the first goes round once every $2\pi\approx6$ positions, each later one more slowly, and the
-# last one takes tens of thousands. Together they identify every position, as the hands of a clock identify the time.
+# its sine and cosine: the first goes round once every $2\pi\approx6$ positions, each later one more slowly, and in
+# models of the usual width the last one takes tens of thousands. Together they identify every position, as the hands of
+# a clock identify the time.
 #
 # <span class="eq" id="eq-sinusoid">sinusoid · paper, not book: Vaswani et al. 2017, section 3.5</span>
 #

@@ -92,9 +92,8 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 # The last row at the top, $\mathbf h^L_N$, has to predict the next word. Its dot product with each word's
 # embedding is the word's score, or *logit*. At the bottom, the matrix E turns words into rows; at the top, its
 # transpose, the *unembedding*, turns a row into scores of words. So the weights are *tied*. That saves |V|·d numbers:
-# GPT-2 small has 124 million instead of 163. And each word's row learns twice: from being read, and at
-# every position from being predicted. Words that follow the same beginnings get similar rows, which are then
-# read as similar, too, even where they should not be: the cost of tying.
+# GPT-2 small has 124 million instead of 163. And each word's row learns twice: from being read, and at every position
+# from being predicted. The price: one row has to serve both purposes.
 #
 # <span class="eq" id="eq-logits">logits · 8.46 · 7.47</span>
 #
@@ -235,8 +234,8 @@ for word in ("flat", "sharp"):
 # %% [markdown]
 # How did the model get there? Slide the figure back to step 0: each word predicts itself, since E is tied and the
 # untrained blocks add little. By step 20 each word predicts what usually follows it, but after the second *the* and
-# after *was* the words of both instruments have a share. To rule out *drum*, *low* and *high*, the model has to look
-# back; that takes until [about step 30](../benchmarks/results/chapter_seeds/README.md), and for *low* mostly longer.
+# after *was* the words of both instruments have a share. To rule out the other instrument's, the model has to look
+# back. Move to step 30: *drum* is nearly gone, *low* and *high* are not. Why might these take longer?
 
 # %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word, while the model learns"
 states, ends = {}, ("flat", "sharp", "low", "high")
@@ -288,6 +287,10 @@ plotting.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
 # %%
 depends = sorted(zip(moved[-1].tolist(), words, strict=True), reverse=True)
 print(", ".join(f"{word} {by:.1f}" for by, word in depends[:5]))
+
+# %% [markdown]
+# *Was* is the word just read. *Guitarist* says which instrument, and so which two endings are possible; the verb
+# decides between these. (*The* became *tightened*: such a sentence the model has never read.)
 
 # %% [markdown] tags=["more"] gist="How much each sublayer of the trained model adds at each word"
 # ## What each sublayer writes

@@ -28,7 +28,7 @@ for english, spanish in pairs[3:6]:
     print(f"{english}\n    {spanish}")
 
 # %% [markdown]
-# It is small, but it has what makes translation harder than looking words up:
+# This language is small, but it has what makes translation harder than looking words up:
 #
 # - the order changes: *March twenty-first*, but *veintiuno de marzo*;
 # - several words become one, *twenty-one* → *veintiuno*, and one several, *nineteen* (hundred) →
@@ -190,8 +190,8 @@ plotting.show_source(
 
 # %% [markdown]
 # **Xavier initialization.** The matrices of a block are drawn uniformly between $\pm\sqrt{6/(rows+columns)}$ (Glorot
-# and Bengio 2010; in the authors' code, since the paper does not say), which keeps the norms of the rows about the same.
-# GPT-2's standard deviation of 0.02 suits wide models. Ours is narrow:
+# and Bengio 2010; so does the authors' code, where the paper is silent), which keeps the norms of the rows about the
+# same. GPT-2's standard deviation of 0.02 suits wide models. Ours is narrow:
 
 # %%
 W_1 = model.encoder.blocks[0].ffn.W_1
@@ -269,8 +269,7 @@ torch.testing.assert_close(loss, theirs)
 # ## Training
 #
 # The paper trains its base model for 100,000 steps. We train for 450, so the rate follows a cosine, down to a tenth
-# ([chapter 7](07_training.py)); the
-# optimizer's other settings are the paper's.
+# ([chapter 7](07_training.py)); the optimizer's other settings are the paper's.
 
 # %%
 from time import process_time

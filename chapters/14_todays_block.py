@@ -60,10 +60,10 @@ plotting.show_source(RMSNorm.forward)
 # %% [markdown]
 # ## Positions as rotations
 #
-# Two clocks that differ by three hours at noon differ by three hours all day. Rotary positions use just this. They
-# add nothing at the bottom (section 8.4, 7.4); in every head of every block they *turn* the queries and the keys,
-# like hands of clocks. Take the columns of a query in pairs, $a$ and $b$. Pair $i$ (from 0) of a token at position
-# $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
+# Two clocks that differ by three hours at noon differ by three hours all day. Rotary positions use just this. Unlike
+# the rows of P (section 8.4, 7.4), they add nothing at the bottom; in every head of every block they *turn* the
+# queries and the keys, like hands of clocks. Take the columns of a query in pairs, $a$ and $b$. Pair $i$ (from 0) of
+# a token at position $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
 #
 # <span class="eq" id="eq-rope">rope · Su et al. 2021, named in the Aug 2026 draft</span>
 #
@@ -498,9 +498,8 @@ plotting.show_source(make_muon, only=["muon", "return"])
 #     --activation relu2 --no-ffn-bias --zero-init --no-tied
 # ```
 #
-# Now exchange [one part at a time](../benchmarks/results/parts/README.md), in both directions. Your guess: which one
-# costs most? All train for the same sixteen CPU seconds on Tiny Shakespeare, so a faster recipe takes more steps. The
-# loss is in nats a character:
+# Now exchange [one part at a time](../benchmarks/results/parts/README.md), in both directions. All train for the same
+# sixteen CPU seconds on Tiny Shakespeare, so a faster recipe takes more steps. The loss is in nats a character:
 #
 # | recipe | today's parts, but this one the book's | the book's block, but this part today's |
 # |---|---|---|

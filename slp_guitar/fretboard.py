@@ -168,7 +168,11 @@ def find_tuning_for(
 
 
 def find_nearest_tuning(
-    counts: Mapping[int, int], capo: int = 0, max_fret: int = MAX_FRET, part: str = ""
+    counts: Mapping[int, int],
+    capo: int = 0,
+    max_fret: int = MAX_FRET,
+    part: str = "",
+    max_strings: int = 8,
 ) -> tuple[str, int]:
     """Return the guitar that lacks the fewest notes, and how many; of several the first.
 
@@ -177,11 +181,14 @@ def find_nearest_tuning(
         capo: the capo.
         max_fret: the highest fret.
         part: what the part is called, as for `find_tuning_for`.
+        max_strings: how many it may have.
     """
     named = _PART_PATTERN.fullmatch(part.strip())
     lost: dict[str, int] = {}
     for name in (*(INSTRUMENTS[named[1].lower()] if named else ()), *TUNINGS_TO_TRY):
         tuning = replace(NAMED_TUNINGS[name], capo=capo)
+        if len(tuning.open_pitches) > max_strings:
+            continue
         lost[name] = sum(n for p, n in counts.items() if not tuning.positions_of(p, max_fret))
     best = min(lost, key=lost.__getitem__)
     return best, lost[best]

@@ -12,7 +12,7 @@ from slp_guitar.tab_session import TabSession, is_music_file
 from slp_guitar.theory import KEY_NAMES, TIME_SIGNATURES
 from slp_transformer._internal.config_checks import OPEN_SHARE, suggest_closest_match
 from slp_transformer._internal.plugins import Libraries
-from slp_transformer._internal.settings import check_settings, setting, settings
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream
 from slp_transformer.tasks.base import (
@@ -78,14 +78,6 @@ class GenerateTabs:
     style: str | None = setting(None, example="Jazz")
     ending: Literal["tonic", "any"] = setting("tonic", example="any", given={"key": "F#"})
     one_channel: bool = setting(False, no_example="of MIDI files alone")
-
-    def __post_init__(self) -> None:
-        """Refuse a capo that no neck has.
-
-        Raises:
-            ValueError: naming the flag.
-        """
-        check_settings(self, flags=True)
 
 
 class TabTask(Task[TabData, GenerateTabs, NoFlags]):

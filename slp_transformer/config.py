@@ -1,6 +1,6 @@
 """The one configuration that every model is made from."""
 
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from slp_transformer._internal.config_checks import DROPOUT, EPS, SIZE
@@ -10,13 +10,13 @@ from slp_transformer._internal.parts import (
     BookPositions,
     Initialization,
 )
-from slp_transformer._internal.setting_names import refuse_foreign_settings
+from slp_transformer._internal.setting_names import Configuration
 from slp_transformer._internal.settings import check_settings, setting, settings
 
 
 @settings
 @dataclass(frozen=True)
-class TransformerConfig:
+class TransformerConfig(Configuration):
     """The sizes and options of a model.
 
     `TransformerLM(config)` and `EncoderDecoder(config)` both take it. Only the vocabulary has no
@@ -64,15 +64,6 @@ class TransformerConfig:
     source_vocab_size: int | None = setting(None, SIZE, example=17)
     num_encoder_blocks: int | None = setting(None, SIZE, example=2)
 
-    def __new__(cls, *_: Any, **settings: Any) -> Any:
-        """Refuse settings by the names of other libraries.
-
-        Raises:
-            TypeError: saying what they are here.
-        """
-        refuse_foreign_settings(cls, settings)
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
         """Refuse sizes and choices that no model can be made from.
 
@@ -119,7 +110,3 @@ class TransformerConfig:
         """Return the settings of the input, as `InputEncoding` takes them."""
         names = ("context_length", "model_dim", "positions", "dropout", "scaled_embeddings")
         return {name: getattr(self, name) for name in (*names, "initialization")}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; `TransformerConfig(**settings)` reads them."""
-        return asdict(self)

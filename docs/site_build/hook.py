@@ -176,7 +176,6 @@ def on_files(files: Files, config) -> Files:
     folder = site.root / ".cache" / "pages"
     for chapter in site.chapters:
         stem = chapter.path.stem
-        pages.write(chapter, folder / page_path(stem))
         files.append(File(page_path(stem), str(folder), config.site_dir, config.use_directory_urls))
         downloads = {f"{stem}.py": exercises.handed_out(chapter.script)}
         if chapter.exercises:
@@ -234,6 +233,14 @@ def run_chapters() -> None:
                 problems += execution.missing_alts(chapter, outputs)
         if problems:
             raise PluginError("\n".join(["The chapters have errors:", *problems]))
+
+
+@event_priority(100)  # before mkdocs-jupyter, which reads it
+def on_pre_page(page, config, files):
+    """Writes a chapter's notebook when its page is built, which a server's first build leaves."""
+    if chapter := chapter_of(page):
+        pages.write(chapter, Path(page.file.abs_src_path))
+    return page
 
 
 @event_priority(-100)  # after the search has written its index
@@ -313,8 +320,8 @@ def on_page_content(content, page, config, files):
             register_names(entry, page, config)
         if kept := pages.kept(uri):
             page.toc = get_toc(kept["toc"])
-            content = kept["content"]
-        elif site.deferring and uri in site.reference_keys:
+            return kept["content"]  # whose formulas are drawn: no step may do so twice
+        if site.deferring and uri in site.reference_keys:
             content += pages.PREPARING
         return _with_steps(content, page_steps.PAGE_STEPS, PageContext(page, site))
     body, headings = notebook_html.finished(content)

@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 
 import chapter_source
 import execution
-import pages
 from chapter_source import Chapter
 from mkdocs.commands.build import _populate_page, get_context
 from mkdocs.structure.files import File, Files, InclusionLevel
@@ -175,9 +174,6 @@ class LiveBuild:
             urls = []
             for uri in sorted(uris):
                 file = last.files.get_file_from_path(uri)
-                for chapter in site.chapters:
-                    if page_path(chapter.path.stem) == uri:
-                        pages.write(chapter, Path(file.abs_src_path))
                 write_page(file)
                 self._release(file.dest_uri)
                 urls.append(file.url)

@@ -4,20 +4,22 @@ Hugging Face's are read from the tables that `from_pretrained` and `save_pretrai
 nanoGPT's parameters are GPT-2's. The others are written down here.
 """
 
+import contextlib
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
 from slp_transformer._internal.parts import MODEL_TABLES
 from slp_transformer._internal.setting_names import SETTINGS_ELSEWHERE
-from slp_transformer.modern import ModernConfig, RopeScaling
+from slp_transformer._internal.settings import settings_of
+from slp_transformer.modern import ModernConfig
 from slp_transformer.modern.families import HF_FAMILIES
 from slp_transformer.modern.pretrained import build_on_meta
 
 BIASES: dict[str, Any] = {"attention_bias": True, "ffn_bias": True, "tied": False}
 LLAMA = ModernConfig(11, num_kv_heads=2, key_dim=6, value_dim=6, hidden_dim=50, **BIASES)
-BOOK: dict[str, Any] = {"positions": "learned", "normalization": "layer", "activation": "gelu"}
+BOOK: dict[str, Any] = {"positions": "learned", "normalization": "layer", "activation": "relu"}
 GPT2 = ModernConfig(11, **BOOK, **BIASES)
 
 BLOCK = ("stack.blocks.0.", "layers.0.", "transformer.h.0.", "model.layers.0.", "blocks.0.")
@@ -47,37 +49,6 @@ PARAMETERS = {  # ours: PyTorch's and TransformerLens's
     "stack.blocks.0.ffn.b_2": ("linear2.bias", "`mlp.b_out`, or gated `mlp.b_in`"),
     "stack.blocks.0.ffn.W_3": ("", "mlp.W_out"),
     "stack.blocks.0.ffn.b_3": ("", "mlp.b_out"),
-}
-
-CHANGED_SETTINGS: dict[str, dict[str, Any]] = {  # ours: another value
-    "vocab_size": {"vocab_size": 13},
-    "context_length": {"context_length": 17},
-    "model_dim": {"model_dim": 192},
-    "num_heads": {"num_heads": 8},
-    "num_kv_heads": {"num_kv_heads": 1},
-    "num_blocks": {"num_blocks": 3},
-    "key_dim, value_dim": {"key_dim": 10, "value_dim": 10},
-    "hidden_dim": {"hidden_dim": 70},
-    "activation": {"activation": "relu"},
-    "positions": {"positions": "sinusoidal"},
-    "normalization": {"normalization": "none"},
-    "norm": {"norm": "post"},
-    "eps": {"eps": 0.5},
-    "dropout": {"dropout": 0.5},
-    "qk_norm": {"qk_norm": True},
-    "attention_bias": {"attention_bias": False},
-    "ffn_bias": {"ffn_bias": False},
-    "tied": {"tied": True},
-    "rope_base": {"rope_base": 500.0},
-    "rope_scaling": {"rope_scaling": RopeScaling("linear", 2.0)},
-    "rotary_share": {"rotary_share": 0.5},
-    "qk_norm_joint": {"qk_norm_joint": True},
-    "window, windowed_blocks": {"window": 4},
-    "unrotated_blocks": {"unrotated_blocks": (0,)},
-    "begin_id": {"begin_id": 1},
-    "end_ids": {"end_ids": (2,)},
-    "pad_id": {"pad_id": 3},
-    "num_encoder_blocks": {},
 }
 
 HOOKS = {  # ours, of block 0: Hugging Face's and TransformerLens's
@@ -125,22 +96,31 @@ def find_parameters(kind: str, ours: str) -> str:
 
 
 def setting_rows() -> list[list[str]]:
-    """Return ours, PyTorch's, nanoGPT's, GPT-2's, Llama's and TransformerLens's."""
-    return [
+    """Return ours, PyTorch's, nanoGPT's, GPT-2's, Llama's and TransformerLens's names, if any."""
+    known = ", ".join(SETTINGS_ELSEWHERE).split(", ")
+    others = {name: ("",) * 4 for name in settings_of(ModernConfig) if name not in known}
+    rows = [
         [ours, pytorch, nano, *(find_settings(kind, ours) for kind in ("gpt2", "llama")), lens]
-        for ours, (pytorch, nano, lens, _) in SETTINGS_ELSEWHERE.items()
+        for ours, (pytorch, nano, lens, _) in (SETTINGS_ELSEWHERE | others).items()
     ]
+    return [row for row in rows if any(row[1:])]
 
 
 def find_settings(kind: str, ours: str) -> str:
     """Return the keys of config.json that are other ones after a change of ours."""
-    change = CHANGED_SETTINGS[ours]
     config, family = {"gpt2": GPT2, "llama": LLAMA}[kind], HF_FAMILIES[kind]
-    try:
-        before, after = (family.to_hf_config(replace(config, **new)) for new in ({}, change))
-    except ValueError:  # there is no such part
-        return ""
-    return ", ".join(name for name in after if after[name] != before.get(name))
+    before = family.to_hf_config(config)
+    defaults = {each.name: each.default for each in fields(ModernConfig)}
+    names = ours.split(", ")
+    examples = {name: settings_of(ModernConfig)[name].example for name in names}
+    # An example may be what the model has already, or what no such model can have.
+    plain = {name: defaults[name] for name in names}
+    for change in (examples, plain, dict.fromkeys(names, 3), dict.fromkeys(names, (3,))):
+        with contextlib.suppress(ValueError, TypeError):
+            after = family.to_hf_config(replace(config, **change))
+            if found := [name for name in after if after[name] != before.get(name)]:
+                return ", ".join(found)
+    return ""
 
 
 def choice_rows() -> list[list[str]]:

@@ -321,8 +321,14 @@ def shown_as(name: str) -> str:
 def url_of_object(name: str) -> str:
     """Return the address of an object of the package, from the top of the site."""
     shown = shown_as(name)
-    module = max((m for m in site.modules if f"{shown}.".startswith(f"{m}.")), key=len)
-    return url_of(module).partition("#")[0] + "#" + shown
+    return url_of(_module_of(shown)).partition("#")[0] + "#" + shown
+
+
+def _module_of(name: str) -> str:
+    """Return the module whose page shows an object of this name."""
+    parts = name.split(".")
+    outer = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next(module for module in outer if module in site.modules)
 
 
 def defined_as(name: str) -> str:
@@ -341,9 +347,10 @@ def names_on(entry: ApiPage) -> list[str]:
     names = list(entry.modules)
     if found := kept(entry.path):
         names += reference.ids_in(found["content"])
-    elif site.deferring:
-        paths = [site.modules[name] for name in entry.modules]
-        names += [shown_as(name) for path in paths for name in links.public_names(path, site.root)]
+    elif site.serving:
+        inner = [m for m in site.modules if reference.is_within(m, entry)]
+        all_names = [n for m in inner for n in links.public_names(site.modules[m], site.root)]
+        names += [n for n in map(shown_as, all_names) if _module_of(n) in entry.modules]
     return names
 
 

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -180,11 +180,16 @@ class Reference:
 
 def key_of(modules: list[Path], settings: Path) -> str:
     """Hash what a page depends on: its modules' source, settings, this code, mkdocstrings."""
-    digest = hashlib.sha256()
-    for path in (*modules, settings, *sorted(Path(__file__).parent.glob("*.py"))):
+    digest = hashlib.sha256(_code_digest())
+    for path in (*modules, settings):
         digest.update(path.read_bytes() + b"\0")
-    digest.update(version("mkdocstrings-python").encode())
     return digest.hexdigest()[:24]
+
+
+@cache  # this code is that which runs, whatever its files say by now
+def _code_digest() -> bytes:
+    code = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return hashlib.sha256(b"\0".join([*code, version("mkdocstrings-python").encode()])).digest()
 
 
 def tokens(anchors: list) -> list[dict]:

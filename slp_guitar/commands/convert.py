@@ -32,7 +32,7 @@ def execute(options: ConvertOptions) -> None:
     check_output(output, options)
     tabs: list[Tab] = []
     found = find_format(output)
-    needs_strings = found is not None and found.needs_strings
+    needs_strings = found is not None and found.max_strings > 0
     tracks = read_and_select_tracks(options)
     is_all_fingered = all(tab.is_fingered for tab in tracks)
     if options.max_fret is not None and (is_all_fingered or not needs_strings):

@@ -8,7 +8,7 @@ from slp_guitar.fingering.playable_chords import UnplayablePolicy
 from slp_guitar.formats.registry import writable_suffixes
 from slp_transformer._internal.config_checks import SIZE, Range, is_integer
 from slp_transformer._internal.plugins import Options
-from slp_transformer._internal.settings import check_settings, setting, settings
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.tasks.data_settings import Positional, UseAppendAction, arg
 
 T = TypeVar("T")
@@ -50,14 +50,6 @@ class SongOptions(Options):
     one_channel: bool = setting(False, no_example="of MIDI files alone")
     steps_per_quarter: int | None = setting(None, SIZE, no_example="of ASCII tabs alone")
     max_fret: int | None = setting(None, FRETS, example=9)
-
-    def check(self) -> None:
-        """Refuse numbers out of their ranges.
-
-        Raises:
-            ValueError: naming the flag.
-        """
-        check_settings(self, flags=True)
 
 
 @settings
@@ -146,14 +138,6 @@ class FitOptions(Options):
         MISSING, no_example="a file"
     )
     pieces: int = setting(16, within(1, 10_000), no_example="fitting takes minutes")
-
-    def check(self) -> None:
-        """Refuse a number of pieces that is none.
-
-        Raises:
-            ValueError: naming the flag.
-        """
-        check_settings(self, flags=True)
 
 
 @settings

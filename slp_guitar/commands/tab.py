@@ -19,7 +19,7 @@ from slp_guitar.fingering.playable_pieces import PlayablePiece, piece_from_tab
 from slp_guitar.formats import registry
 from slp_guitar.formats.notation import count_cut_notes
 from slp_guitar.fretboard import MAX_FRET, STANDARD, Note, Tuning
-from slp_guitar.tab import Bar, Event, Tab, TabNote
+from slp_guitar.tab import MAX_STRINGS, Bar, Event, Tab, TabNote
 from slp_guitar.tab_header import parse_tuning
 from slp_guitar.text_time import infer_timing
 from slp_transformer._internal.atomic_write import check_writable_path
@@ -166,10 +166,13 @@ def choose_neck(
     """
     counts = Counter(pitch for moment in piece.moments for pitch in moment.pitches)
     part = piece.tab.track or piece.tab.title
-    given = options.max_fret
+    given, kind = options.max_fret, options.output and registry.find_format(options.output)
+    strings = kind and kind.max_strings or MAX_STRINGS
     name, lost, max_fret = "", 1, given or MAX_FRET
     for max_fret in [given] if given else [MAX_FRET, fretboard.FRETS_OF_LONG_NECKS]:
-        name, lost = fretboard.find_nearest_tuning(counts, max_fret=max_fret, part=part)
+        name, lost = fretboard.find_nearest_tuning(
+            counts, max_fret=max_fret, part=part, max_strings=strings
+        )
         if not lost:
             break
     if name != "standard":

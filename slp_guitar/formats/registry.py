@@ -15,7 +15,11 @@ from slp_guitar.ascii.reader import read_tab_file
 from slp_guitar.ascii.writer import format_tab
 from slp_guitar.formats.alphatex import format_alphatex, read_alphatex_tabs
 from slp_guitar.formats.gpif import read_gp_tabs
-from slp_guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro_tabs
+from slp_guitar.formats.guitar_pro import (
+    MAX_GUITAR_PRO_STRINGS,
+    format_guitar_pro,
+    read_guitar_pro_tabs,
+)
 from slp_guitar.formats.midi import read_midi_tabs
 from slp_guitar.formats.midi_writer import format_midi
 from slp_guitar.formats.musicxml import read_musicxml_tabs
@@ -24,7 +28,7 @@ from slp_guitar.formats.notation import with_durations_filled
 from slp_guitar.formats.unread import Omissions
 from slp_guitar.fretboard import Note
 from slp_guitar.playing_order import expand_repeats, find_unclear_repeats
-from slp_guitar.tab import Bar, ReadProblem, Tab
+from slp_guitar.tab import MAX_STRINGS, Bar, ReadProblem, Tab
 from slp_guitar.techniques import TECHNIQUES, TechniqueSigns
 from slp_guitar.timing import add_time_signatures, bar_start_steps, columns_to_steps
 from slp_transformer._internal.atomic_write import write_file
@@ -81,7 +85,7 @@ class TabFormat:
         is_timed: whether its steps must be time; else they may be columns.
         reader_flags: flags of commands that change how such files alone are read.
         writer_flags: flags of commands that change how such files alone are written.
-        needs_strings: whether it cannot hold pitches without strings.
+        max_strings: how many a part has at most; 0 where it may have pitches without strings.
         page_reader: what reads it on the page "Finger a piece": midi, gp, xml or text; empty for
             nothing.
     """
@@ -94,7 +98,7 @@ class TabFormat:
     is_timed: bool = True
     reader_flags: tuple[str, ...] = ()
     writer_flags: tuple[str, ...] = ()
-    needs_strings: bool = True
+    max_strings: int = MAX_STRINGS
     page_reader: str = ""
 
     def __post_init__(self) -> None:
@@ -137,6 +141,7 @@ def _guitar_pro_format(version: int) -> TabFormat:
             *(*keys, *second_voice),
             *_techniques_without_sign(lambda _, signs: signs.since_guitar_pro > version),
         ),
+        max_strings=MAX_GUITAR_PRO_STRINGS,
         page_reader="gp",
     )
 
@@ -169,7 +174,7 @@ FORMATS: Choices[TabFormat] = Choices(
             read_musicxml_tabs,
             format_musicxml,
             cannot_hold=(),
-            needs_strings=False,
+            max_strings=0,
             page_reader="xml",
         ),
         "packed MusicXML": TabFormat(
@@ -187,7 +192,7 @@ FORMATS: Choices[TabFormat] = Choices(
             ),
             reader_flags=("tracks", "channels", "quantize"),
             writer_flags=("one_channel",),
-            needs_strings=False,
+            max_strings=0,
             page_reader="midi",
         ),
         "alphaTex": TabFormat(

@@ -220,12 +220,12 @@ class TabBuilder:
         for struck in self.notes:
             onset = min(_to_steps(struck.onset_quarters, unit), steps[-1] - 1)
             number = bisect_right(steps, onset) - 1
-            moment = events[number][onset - steps[number]]
             if self.tuning and not (
                 1 <= struck.note.string <= len(self.tuning.open_pitches) and struck.note.fret >= 0
             ):
                 self.omissions.record("notes on no fret of their guitar are left out", number + 1)
                 continue
+            moment = events[number][onset - steps[number]]
             if _lane_key(struck.note) in moment:
                 what = "notes on a string that is struck already are left out"
                 self.omissions.record(what, number + 1)

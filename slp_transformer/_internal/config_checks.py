@@ -7,7 +7,6 @@ import difflib
 import math
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 Range = tuple[Callable[[Any], bool], str]
@@ -78,25 +77,6 @@ def check_positive_sizes(**sizes: int) -> None:
         ValueError: naming the first such size.
     """
     check_range(SIZE, **sizes)
-
-
-def check_whole_numbers(options: Any) -> None:
-    """Refuse flags with whole numbers of more than 64 bits, which neither TOML nor PyTorch has.
-
-    Args:
-        options: a dataclass, whose fields may be dataclasses themselves.
-
-    Raises:
-        ValueError: naming the first of them.
-    """
-    for each in (field for field in fields(options) if field.init):
-        value = getattr(options, each.name)
-        if is_dataclass(value):
-            check_whole_numbers(value)
-        for number in value if isinstance(value, tuple) else (value,):
-            if type(number) is int and not -(2**63) <= number < 2**63:
-                flag = f"--{each.name.replace('_', '-')}"
-                raise ValueError(f"{flag} must be between -2**63 and 2**63, not {number}.")
 
 
 def resolve_head_sizes(

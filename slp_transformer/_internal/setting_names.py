@@ -5,7 +5,8 @@ The page Reuse shows `SETTINGS_ELSEWHERE`; Hugging Face's own are in the records
 """
 
 import inspect
-from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
 
 from slp_transformer._internal.docs_sections import see
 
@@ -35,11 +36,7 @@ SETTINGS_ELSEWHERE: dict[str, tuple[str, str, str, str]] = {
     "ffn_bias": ("bias", "bias", "", "mlp_bias"),
     "tied": ("", "", "", "tie_word_embeddings"),
     "rope_base": ("", "", "rotary_base", "rope_theta"),
-    "rope_scaling": ("", "", "", ""),
-    "rotary_share": ("", "", "", ""),
-    "qk_norm_joint": ("", "", "", ""),
     "window, windowed_blocks": ("", "", "window_size", "sliding_window"),
-    "unrotated_blocks": ("", "", "", ""),
     "begin_id": ("", "", "", "bos_token_id"),
     "end_ids": ("", "", "", "eos_token_id"),
     "pad_id": ("", "", "", "pad_token_id"),
@@ -83,29 +80,33 @@ def list_foreign_names() -> dict[str, str]:
 FOREIGN_NAMES = list_foreign_names()
 
 
-def refuse_foreign_settings(made: type, given: Iterable[str]) -> None:
-    """Refuse other libraries' names for the settings of a configuration; Python refuses all others.
+class Configuration:
+    """What a configuration of a model or of its training can do, besides having settings."""
 
-    Args:
-        made: the configuration's class.
-        given: the names of the keyword arguments that it is to be made with.
+    def __new__(cls, *_: Any, **given: Any) -> Any:
+        """Refuse settings by the names of other libraries; Python refuses all others.
 
-    Raises:
-        TypeError: naming the first, and what it is here.
-    """
-    suspects = [name for name in given if name in FOREIGN_NAMES]
-    if not suspects:  # as always
-        return
-    known = inspect.signature(made.__init__).parameters  # type: ignore[misc]  # of that very class
-    for name in suspects:
-        if name in known:
-            continue
-        ours = FOREIGN_NAMES[name].replace(", ", " and ")
-        own = any(word in known for word in ours.split(" and "))
-        where = "" if own else ", of TransformerConfig or of modern.ModernConfig"
-        shown = FOREIGN_NAMES[name].partition(",")[0] in ", ".join(SETTINGS_ELSEWHERE).split(", ")
-        page = see("settings") if shown else ""
-        raise TypeError(f"{made.__name__} has no setting {name}: here that is {ours}{where}.{page}")
+        Raises:
+            TypeError: naming the first, and what it is here.
+        """
+        suspects = [name for name in given if name in FOREIGN_NAMES]
+        known = inspect.signature(cls.__init__).parameters if suspects else given  # seldom asked
+        for name in suspects:
+            if name in known:
+                continue
+            ours = FOREIGN_NAMES[name].replace(", ", " and ")
+            own = any(word in known for word in ours.split(" and "))
+            where = "" if own else ", of TransformerConfig or of modern.ModernConfig"
+            listed = ", ".join(SETTINGS_ELSEWHERE).split(", ")
+            page = see("settings") if FOREIGN_NAMES[name].partition(",")[0] in listed else ""
+            raise TypeError(
+                f"{cls.__name__} has no setting {name}: here that is {ours}{where}.{page}"
+            )
+        return super().__new__(cls)
+
+    def to_dict(self: Any) -> dict[str, Any]:
+        """Return plain values for JSON; the class reads them by its keywords."""
+        return asdict(self)
 
 
 def find_flags_of_ours(flag: str) -> list[str]:

@@ -20,7 +20,7 @@ import operator
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_type_hints
 
@@ -121,3 +121,23 @@ def check_settings(made: Any, *, flags: bool = False) -> None:
         if about.range and not (value is None and NoneType in union_members(hints[name])):
             check_range(about.range, **{f"--{name.replace('_', '-')}" if flags else name: value})
     check_choice_fields(made)
+
+
+def check_values(options: Any) -> None:
+    """Refuse flags out of their ranges, and whole numbers that neither TOML nor PyTorch has.
+
+    Args:
+        options: a dataclass, whose fields may be dataclasses themselves.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    check_settings(options, flags=True)
+    for each in (each for each in fields(options) if each.init):
+        value = getattr(options, each.name)
+        if is_dataclass(value):
+            check_values(value)
+        for number in value if isinstance(value, tuple) else (value,):
+            if type(number) is int and not -(2**63) <= number < 2**63:
+                flag = f"--{each.name.replace('_', '-')}"
+                raise ValueError(f"{flag} must be between -2**63 and 2**63, not {number}.")

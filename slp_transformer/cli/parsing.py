@@ -17,8 +17,9 @@ from traceback import walk_tb
 from typing import Any, TypeVar, get_origin
 
 from slp_transformer._internal.choices import make_tyro_registry
-from slp_transformer._internal.config_checks import check_whole_numbers, suggest_closest_match
+from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.plugins import Command, Options, import_object
+from slp_transformer._internal.settings import check_values
 from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import PROGRAM, rank
@@ -45,8 +46,8 @@ def parse_command_line(args: Sequence[str]) -> tuple[Command, Options]:
     command = COMMANDS[name]
     found = import_object(command.options, f"The command {name}")
     options: Options = parse_flags(found, name, rest) if isinstance(found, type) else found(rest)
+    check_values(options)
     options.check()
-    check_whole_numbers(options)
     return command, options
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from slp_transformer._internal.atomic_write import check_writable_path
 from slp_transformer._internal.plugins import Options
-from slp_transformer._internal.settings import check_settings, setting, settings
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.tasks.base import SavedRun
 from slp_transformer.tasks.data_settings import Positional
 from slp_transformer.tasks.saved_runs import open_run, resolve_run
@@ -35,12 +35,11 @@ class RunOptions(Options):
         object.__setattr__(self, "run", resolve_run(self.run))
 
     def check(self) -> None:
-        """Refuse numbers that no model can use, a file that cannot be written; open the run.
+        """Refuse a file that cannot be written, and open the run.
 
         Raises:
             ValueError: naming the flag, or the folder.
         """
-        check_settings(self, flags=True)
         output: Path | None = getattr(self, "output", None)
         if output is not None:
             check_writable_path(output)

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, NONE, RunConfig
 from slp_transformer.tasks.saved_runs import read_current
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
-from slp_transformer.training.checkpoints import load_base_weights, load_weights
+from slp_transformer.training.checkpoints import load_base_weights
 from slp_transformer.training.devices import check_memory
 from slp_transformer.training.lora_base import keep_lora_base, locate_lora_base
 from slp_transformer.training.run_folder import (
@@ -214,30 +213,22 @@ def load_initial_weights(
     if run is None or (own is not None and rank is None):
         return None
     if rank is None:
-        read_current(run, partial(load_run_weights, model))
-        return None
-    base = read_current(run, partial(make_base, rank)) if own is None else own.lora_base
+        return read_current(run, lambda run: load_base_weights(model, *weights_folder(run)))
+    if own is not None:
+        base = own.lora_base
+    else:
+        base = read_current(run, lambda run: keep_lora_base(*weights_folder(run), rank))
     if base is None:
         raise ValueError(f"{folder} is not a LoRA run: start a new one with --init-from.")
     place = Path(base.checkpoint) if own is None else locate_lora_base(own.folder, base)
-    load_base_weights(model, place, base)
+    load_base_weights(model, place, base.published)
     add_lora(model, base.rank)
     return base
 
 
-def load_run_weights(model: nn.Module, run: SavedRun) -> None:
-    """Load the weights of an opened run, or of a published model."""
-    if run.checkpoint is not None:
-        return load_weights(model, run.checkpoint.folder)
-    from slp_transformer.modern.pretrained import load_pretrained_weights  # all families
-
-    return load_pretrained_weights(model, run.folder)
-
-
-def make_base(rank: int, run: SavedRun) -> LoraBase:
-    """Describe the base of a LoRA run, by the opened run that it is."""
-    found = run.checkpoint
-    return keep_lora_base(run.folder if found is None else found.folder, rank, found is None)
+def weights_folder(run: SavedRun) -> tuple[Path, bool]:
+    """Return the folder of an opened run's weights, and whether it is a published model's."""
+    return (run.checkpoint.folder, False) if run.checkpoint else (run.folder, True)
 
 
 def print_overview(task: Task[Any, Any, Any], data: Dataset, model: nn.Module) -> None:

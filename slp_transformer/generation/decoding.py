@@ -12,7 +12,11 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal.sampling_table import find_greedy_option, validate_sampling_options
+from slp_transformer._internal.sampling_table import (
+    SAMPLING,
+    find_greedy_option,
+    validate_sampling_options,
+)
 from slp_transformer._internal.shape_types import Int, Tensor, TokenIds
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
 from slp_transformer.generation.generate_arguments import (
@@ -131,20 +135,12 @@ def generate(
             vocabulary, an option is out of range or does not go with another, or `allowed` allows
             nothing.
     """
+    sampling = {name: value for name, value in locals().items() if name in SAMPLING}
     given = [prompts] if isinstance(prompts, str) else prompts  # to be refused whole
     texts = [parse_prompt(model, prompt) for prompt in given]
     device, window = model_device(model), model.config.context_length
     check_sources(model, len(texts), sources)
-    sampling = validate_sampling_options(
-        {
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "repetition_penalty": repetition_penalty,
-            **others,
-        }
-    )
+    sampling = validate_sampling_options(sampling | others)
     check_decoding_options(num_beams, length_penalty, max_new_tokens, sampling, on_token)
     check_generator(device, len(texts), generator)
     if draft_model is not None:

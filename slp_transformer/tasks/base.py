@@ -17,8 +17,8 @@ from slp_transformer._internal.plugins import Libraries
 from slp_transformer._internal.plugins import Options as Options
 from slp_transformer._internal.plugins import Plugin as Plugin
 from slp_transformer._internal.plugins import TaskEntry as TaskEntry
-from slp_transformer._internal.settings import check_settings, settings
 from slp_transformer._internal.settings import setting as setting
+from slp_transformer._internal.settings import settings
 from slp_transformer.data.dataset import Dataset as Dataset
 from slp_transformer.tasks.data_settings import DataSettings as DataSettings
 from slp_transformer.tasks.data_settings import NoFlags as NoFlags
@@ -95,14 +95,6 @@ class EvaluateOptions(Generic[EvaluateT]):
     seed: int | None = setting(None, SEED, example=1, given={"samples": 1})
     sampling: SamplingOptions = setting(SamplingOptions(), no_example="`SAMPLING` has its examples")
     flags: EvaluateT = setting(MISSING, no_example="each task has its own", kw_only=True)
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that no sample can be drawn with.
-
-        Raises:
-            ValueError: naming the flag.
-        """
-        check_settings(self, flags=True)
 
     def refuse_sampling_flags(self, why: str) -> None:
         """Refuse the flags that say how samples are drawn.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from slp_transformer._internal.config_checks import NUM_BEAMS, OPEN_SHARE, SIZE
-from slp_transformer._internal.settings import check_settings, setting, settings
+from slp_transformer._internal.settings import setting, settings
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import TOKENS, EvaluateOptions, LoadedRun, Report, SavedRun, Task
@@ -69,14 +69,6 @@ class EvaluatePairs:
 
     target: str | None = setting(None, no_example="a file")
     num_beams: int = setting(4, NUM_BEAMS, example=1)
-
-    def __post_init__(self) -> None:
-        """Refuse a beam without a hypothesis, or with more than any search takes.
-
-        Raises:
-            ValueError: naming the flag.
-        """
-        check_settings(self, flags=True)
 
 
 class TranslationTask(Task[PairData, NoFlags, EvaluatePairs]):

@@ -256,7 +256,7 @@ def load_checkpoint_model(
         with cpu_default_device():
             loaded: nn.Module = kind(spec.config)
         if lora_base is not None:
-            load_base_weights(loaded, full, lora_base)
+            load_base_weights(loaded, full, published)
             names = read_tensor_headers(folder / LORA_WEIGHTS_FILE)
             add_lora(loaded, lora_base.rank, sorted({name.split(".")[-2:][0] for name in names}))
     if which == "average":
@@ -283,18 +283,18 @@ def load_weights(model: nn.Module, folder: Path) -> None:
     load_tensors(path, lora_state_dict(model) if lora else deduplicated_state_dict(model))
 
 
-def load_base_weights(model: nn.Module, place: Path, base: LoraBase) -> None:
-    """Load the weights that a LoRA adapter was trained on into a model without it, in place.
+def load_base_weights(model: nn.Module, place: Path, published: bool) -> None:
+    """Load the weights that a run, or a LoRA adapter, begins with into a model, in place.
 
     Args:
-        model: a model of the same class and configuration.
-        place: the base's folder, what `locate_lora_base` returned.
-        base: what the adapter says of it.
+        model: a model of the same class and configuration, without LoRA.
+        place: the folder of a checkpoint, or of a published model.
+        published: which of the two.
 
     Raises:
         ValueError: if they do not fit the model, or cannot be read.
     """
-    if not base.published:
+    if not published:
         return load_weights(model, place)
     from slp_transformer.modern.pretrained import load_pretrained_weights
 

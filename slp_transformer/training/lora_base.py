@@ -30,17 +30,17 @@ def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best")
         ValueError: if there is no whole checkpoint, or it is a LoRA adapter itself.
     """
     if is_pretrained_folder(run):
-        return keep_lora_base(Path(run), rank, published=True)
+        return keep_lora_base(Path(run), True, rank)
     checkpoint = open_checkpoint(run, which)
     if checkpoint.lora_base is not None:
         raise ValueError(
             f"{run} is a LoRA adapter already: merge it into its base first, by "
             "slp-transformer merge." + see("lora")
         )
-    return keep_lora_base(checkpoint.folder, rank)
+    return keep_lora_base(checkpoint.folder, False, rank)
 
 
-def keep_lora_base(folder: Path, rank: int, published: bool = False) -> LoraBase:
+def keep_lora_base(folder: Path, published: bool, rank: int) -> LoraBase:
     """Describe the base of a LoRA adapter by its folder, and mark a checkpoint as one to keep."""
     folder = folder.resolve()
     if not published:

@@ -1,7 +1,7 @@
 """Settings of a training run; nothing here needs PyTorch."""
 
 import math
-from dataclasses import MISSING, asdict, dataclass
+from dataclasses import MISSING, dataclass
 from typing import Annotated, Any, Literal
 
 from slp_transformer._internal.config_checks import (
@@ -14,7 +14,7 @@ from slp_transformer._internal.config_checks import (
     check_positive_sizes,
     is_integer,
 )
-from slp_transformer._internal.setting_names import refuse_foreign_settings
+from slp_transformer._internal.setting_names import Configuration
 from slp_transformer._internal.settings import check_settings, setting, settings, settings_of
 from slp_transformer.training.optimizers import OPTIMIZERS
 from slp_transformer.training.parallel import PARALLEL
@@ -34,7 +34,7 @@ BATCHES: Range = (  # the rows of all of them are drawn at once
 
 @settings
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Configuration):
     """How to train.
 
     Attributes:
@@ -101,15 +101,6 @@ class TrainConfig:
     parallel: Annotated[str, PARALLEL] = setting(
         "ddp", no_example="the processes compute the same however they share it", resumable=True
     )
-
-    def __new__(cls, *_: Any, **settings: Any) -> Any:
-        """Refuse settings by the names of other libraries.
-
-        Raises:
-            TypeError: saying what they are here.
-        """
-        refuse_foreign_settings(cls, settings)
-        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Refuse settings that no run can follow.
@@ -179,10 +170,6 @@ class TrainConfig:
             "label_smoothing": 0.1,
         }
         return cls(**{"steps": steps, "warmup_steps": warmup_steps} | rate | adam | changes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values, for JSON; `TrainConfig(**settings)` reads them."""
-        return asdict(self)
 
 
 RESUMABLE_SETTINGS = {name for name, about in settings_of(TrainConfig).items() if about.resumable}

@@ -468,6 +468,14 @@ def test_a_note_that_no_neck_has_costs_that_note_or_is_refused_with_the_flag(tmp
     assert "--max-fret must be from 1 to 36, not 37" in said
 
 
+def test_a_part_takes_a_neck_that_the_file_can_hold(tmp_path, capsys):
+    part = str(played(tmp_path, "Keys", 30, 64, 76))
+    fine("convert", part, "-o", str(tmp_path / "a.atex"))
+    assert "fingered for eight-string" in capsys.readouterr().err
+    fine("convert", part, "-o", str(tmp_path / "a.gp5"))
+    assert "moment 1 (beat 1): F#1 is left out" in capsys.readouterr().err
+
+
 def pitches_of(tab):
     return [sorted(map(tab.tuning.pitch_of, event.notes)) for event in tab.iter_events()]
 

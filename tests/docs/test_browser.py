@@ -815,6 +815,18 @@ HIDDEN_STOPS = """() => [...document.querySelectorAll("a[href], button, select, 
       getComputedStyle(e).visibility !== "hidden").map(e => e.outerHTML.slice(0, 80))"""
 
 
+@pytest.mark.parametrize("stem", ["07_training", "10_encoder_decoder", "14_todays_block"])
+def test_fewer_than_forty_stops_of_the_keyboard_come_before_a_chapter(stem, browser, address):
+    with opened(browser, f"{address}chapters/{stem}/") as page:
+        within = "document.activeElement.closest('article') !== null"
+        page.keyboard.press("Tab")
+        stops = 0
+        while not page.evaluate(within) and stops < 60:
+            page.keyboard.press("Tab")
+            stops += 1
+        assert 20 < stops < 40
+
+
 @pytest.mark.parametrize(
     "name", ["", "chapters/03_one_matrix/", "api/attention/", "hear/", "fingering/"]
 )

@@ -34,7 +34,9 @@ CHAPTER = """\
 #
 # ## A part
 #
-# Some prose, with <span class="eq" id="eq-e{0}">e{0}</span>
+# Some prose of <autoref identifier="slp_transformer.low.g">g</autoref>, with
+# <autoref identifier="slp_guitar.read">read</autoref> and
+# <span class="eq" id="eq-e{0}">e{0}</span>
 #
 # $$x_{0} \\tag{{e{0}}}$$
 
@@ -63,14 +65,18 @@ def root(tmp_path, monkeypatch):
     (root / "docs" / "assets").mkdir()
     (root / "slp_transformer").mkdir()
     (root / "slp_transformer" / "__init__.py").touch()
-    (root / "slp_transformer" / "low.py").write_text('"""Low."""\n\n\ndef g(x):\n    """It."""\n')
+    text = 'r"""Low."""\n\n\ndef g(x):\n    r"""It, with $\\frac{x}{d_k}$, or d_k."""\n'
+    (root / "slp_transformer" / "low.py").write_text(text, encoding="utf-8")
     (root / "slp_transformer" / "high.py").write_text('"""What no chapter imports."""\n')
     (root / "slp_transformer" / "equations.toml").write_text(EQUATIONS, encoding="utf-8")
     (root / "slp_guitar").mkdir()
-    (root / "slp_guitar" / "__init__.py").touch()
+    (root / "slp_guitar" / "__init__.py").write_text(
+        'from slp_guitar.tab import read\n\n__all__ = ["read"]\n'
+    )
     (root / "slp_guitar" / "model" / "step-1").mkdir(parents=True)
     (root / "slp_guitar" / "model" / "LICENSE.txt").touch()
-    (root / "slp_guitar" / "tab.py").write_text('"""What guitarists read."""\n')
+    text = '"""What guitarists read."""\n\n\ndef read():\n    """Read `slp_guitar.read`."""\n'
+    (root / "slp_guitar" / "tab.py").write_text(text, encoding="utf-8")
     (root / "chapters").mkdir()
     for number in (1, 2):
         path = root / "chapters" / f"0{number}_one.py"
@@ -356,7 +362,7 @@ def test_a_published_page_is_shown_elsewhere_with_a_picture_of_its_own(
 
 @pytest.mark.parametrize("has_run", [False, True])
 def test_a_start_answers_with_two_pages_and_builds_the_rest_when_it_is_asked(
-    has_run, root, tmp_path, monkeypatch
+    has_run, root, tmp_path, monkeypatch, caplog
 ):
     import live_build
     import serving
@@ -367,6 +373,7 @@ def test_a_start_answers_with_two_pages_and_builds_the_rest_when_it_is_asked(
     build_site(root, folder)
     pages = {path.relative_to(folder).as_posix() for path in folder.rglob("index.html")}
     assert pages == {"index.html", "chapters/01_one/index.html"}
+    assert [path.name for path in (root / ".cache" / "pages").rglob("*.ipynb")] == ["01_one.ipynb"]
     server = serving.PageServer(("127.0.0.1", 0), folder)
     state.site.live = live = live_build.LiveBuild(lambda: None, server)
     live.run_chapters = lambda: None
@@ -384,6 +391,8 @@ def test_a_start_answers_with_two_pages_and_builds_the_rest_when_it_is_asked(
     assert live.wake.wait(10)
     while live_build.last.later:
         live.step(set())
+    # A page that is not rendered yet has its names, and no other page has them.
+    assert "Could not find" not in caplog.text and "Multiple" not in caplog.text
     for one in waiting:
         one.join(10)
         assert not one.is_alive()

@@ -107,6 +107,16 @@ def test_a_keyboard_is_read_by_pitch_and_the_guitar_beside_it_by_strings(tmp_pat
     assert [event.notes[0].fret for event in tab.iter_events()] == [35, 60]
 
 
+def test_a_note_on_no_fret_leaves_no_moment_behind(tmp_path):
+    with zipfile.ZipFile(gp(tmp_path)) as archive:
+        text = archive.read("Content/score.gpif").decode()
+    with zipfile.ZipFile(tmp_path / "a.gp", "w") as archive:
+        archive.writestr("Content/score.gpif", text.replace("<Fret>1<", "<Fret>-1<"))
+    ((tab,), (problem,)) = registry.read_any_tab_file(tmp_path / "a.gp")
+    assert problem.message == "notes on no fret of their guitar are left out (the first in bar 2)"
+    assert [[*event.notes] for event in tab.iter_events()] == [[(1, 3)]]
+
+
 # --- Guitar Pro 3 to 5 ----------------------------------------------------------------------------
 
 

@@ -41,7 +41,7 @@ let file = null;
 let drawn = null, // the piece that alphaTab has
   piece = null; // { score, staff, guitar, moments, remarks, own: the places in the file }
 let pins = new Map(),
-  found = null, // { lattice, path, hands, prices, repeats, held, grips, doubts }; null while looked for
+  found = null, // { lattice, path, hands, prices, repeats, held, grips, doubts }; null in a search
   refreshed = {}, // changes with each change of the reader's
   at = 0; // the choices that are made, what is fingered with them, the moment that is shown
 
@@ -245,7 +245,7 @@ function takePart(from, part = Number(find("part").value)) {
 /** Whether each note of a grip has a string of its own. */
 const isGrip = (grip) => new Set(grip.map(([string]) => string)).size === grip.length;
 
-/** Put the fingering into the score. Fingers of the file stay where all notes of their moment do. */
+/** Put the fingering into the score. Fingers of the file stay where all notes of a moment do. */
 function placeNotes() {
   const { guitar, moments } = piece,
     strings = guitar.open.length,
