@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import skips
+from sampled import mostly_slow
 
 import slp_transformer
 
@@ -154,7 +155,7 @@ def test_a_skip_that_is_not_listed_is_named(tmp_path, skipped, platform, expecte
     )
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", mostly_slow(["0", "2"], "0"))
 @pytest.mark.parametrize(("variable", "rc"), [("SLP_SKIPS", 1), ("SLP_OTHER", 0)])
 def test_a_session_with_a_skip_that_is_not_listed_fails(tmp_path, workers, variable, rc):
     """In the process that gathers what others ran, and for a whole file that is skipped."""

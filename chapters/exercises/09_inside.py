@@ -30,8 +30,8 @@ check.induced(my_induced)
 # %% [markdown]
 # ### Exercise 2 · The induction score
 #
-# `alpha` [N × N] are one head's weights on tokens that repeat with period `period`. For each repeated token,
-# take the weight on the token that followed its previous occurrence. Return the mean of these weights.
+# `alpha` [N × N] are one head's weights on tokens that repeat with period `period`, 2 or more. For each repeated
+# token, take the weight on the token that followed its previous occurrence. Return the mean of these weights.
 
 # %% tags=["exercise"]
 

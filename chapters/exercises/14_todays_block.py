@@ -70,8 +70,8 @@ check.rotary_step(my_rotary_step)
 # %% [markdown]
 # ### Exercise 4 · Shared keys
 #
-# `K` [G × M × d_k] are the keys of M tokens in G groups. Return [A × M × d_k], with the keys of group
-# $g=\lfloor c\,G/A\rfloor$ for head c.
+# `K` [G × M × d_k] are the keys of M tokens in G groups, and A is a multiple of G. Return [A × M × d_k], with
+# the keys of group $g=\lfloor c\,G/A\rfloor$ for head c.
 
 # %% tags=["exercise"]
 

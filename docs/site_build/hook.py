@@ -377,6 +377,8 @@ def on_post_page(output, page, config):
         page_js += f'<script src="{relative("assets/short-path.js", page)}" defer></script>'
     if "#eq-" in output:
         page_js += f'<script src="{relative("assets/equations.js", page)}" defer></script>'
+    if 'class="slp-chapter' in output:
+        page_js += f'<script src="{relative("assets/book/way_back.js", page)}" defer></script>'
     if 'class="slp-touch"' in output:
         page_js += f'<script src="{relative("assets/touch.js", page)}" defer></script>'
     if model_pages.HEAR_STAGE in output:

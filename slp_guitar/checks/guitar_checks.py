@@ -102,6 +102,7 @@ def _places_cases() -> list[Inputs]:
     lambda tuning, solve: solve(tuning=tuning[1:]),
     "highest string left out: The highest string, tuning[-1], is left out.",
     lambda tuning, solve: solve(tuning=tuning[:-1]),
+    may_be_empty=("frets",),
 )
 def count_places(midi: int, tuning: Sequence[int], frets: int) -> int:
     """Check `count_places(midi, tuning, frets)`: on how many strings a pitch can be played."""

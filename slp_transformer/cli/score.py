@@ -1,7 +1,6 @@
 """Score continuations: how probable a trained model finds what might follow a prompt."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,15 +75,24 @@ def execute(options: ScoreOptions) -> None:
     from slp_transformer.generation.harness import HarnessModel
     from slp_transformer.generation.scoring import parse_pair, score_continuations
 
-    asked = list(iter_pairs(options))
+    asked: list[tuple[str, dict[str, Any]]]
+    asked = [("", {"prompt": options.prompt, "continuation": c}) for c in options.continuation]
+    if options.input is not None:
+        lines = list(iter_json_lines(options.input))
+        asked = [(f"{options.input}, line {number}: ", record) for number, record in lines]
+    if not asked:
+        raise ValueError(f"{options.input} has no lines.")
     run = load_run(options.opened, options.device, options.adapter)
     session: Any = run.task.session(run, NoFlags())
-    begin_id = 0 if all(one["prompt"].strip() for _, one in asked) else session.first_id()
-    harness, pairs = HarnessModel(run.model, run.tokenizer, begin_id), []
+    begins = any(not str(one.get("prompt")).strip() for _, one in asked)
+    harness, pairs = HarnessModel(run.model, run.tokenizer, session.first_id() if begins else 0), []
     for place, one in asked:  # all, before the first is scored
         try:
-            prompt, rest = harness.split_pair(one["prompt"], one["continuation"])
-            if kept := one["prompt"].rstrip():  # as `generate`, after the token that begins a text
+            text, continuation = one.get("prompt"), one.get("continuation")
+            if not (isinstance(text, str) and isinstance(continuation, str)):
+                raise ValueError('two strings are needed, "prompt" and "continuation".')
+            prompt, rest = harness.split_pair(text, continuation)
+            if kept := text.rstrip():  # as `generate`, after the token that begins a text
                 begin = session.encode(kept)[:1]
                 prompt = prompt if prompt[:1] == begin else begin + prompt
             pairs.append(parse_pair(run.model, prompt, rest))
@@ -92,38 +100,17 @@ def execute(options: ScoreOptions) -> None:
             raise ValueError(f"{place}{error}") from None
     rows = []
     scores = score_continuations(run.model, pairs)
-    for (_, one), (_, scored), found in zip(asked, pairs, scores, strict=True):
-        about = {"log_probability": found.log_probability, "tokens": len(scored)}
+    for (_, one), (_, ids), found in zip(asked, pairs, scores, strict=True):
+        about = {"log_probability": found.log_probability, "tokens": len(ids)}
         rows.append({**one, **about, "greedy": found.is_greedy})
-    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
+    shown = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
     if options.json:
-        lines = [to_json(rows)]
+        shown = [to_json(rows)]
     elif options.input is None:
-        lines = ["log P\ttokens\tgreedy\tcontinuation", *map(format_row, rows)]
+        shown = ["log P\ttokens\tgreedy\tcontinuation", *map(format_row, rows)]
     with open_lines(options.output) as write:
-        for line in lines:
+        for line in shown:
             write(line)
-
-
-def iter_pairs(options: ScoreOptions) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what is to be scored, each with where it is from, for messages.
-
-    Raises:
-        ValueError: naming the line that holds no pair, or the file without one.
-    """
-    for text in options.continuation:
-        yield "", {"prompt": options.prompt, "continuation": text}
-    if options.input is None:
-        return
-    number = 0
-    for number, record in iter_json_lines(options.input):
-        place = f"{options.input}, line {number}: "
-        for name in ("prompt", "continuation"):
-            if not isinstance(record.get(name), str):
-                raise ValueError(f'{place}there is no string "{name}".')
-        yield place, record
-    if not number:
-        raise ValueError(f"{options.input} has no lines.")
 
 
 def format_row(row: dict[str, Any]) -> str:

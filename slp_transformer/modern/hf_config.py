@@ -8,6 +8,25 @@ MAX_SIZE = 2**24  # of any size: a window of millions, no more
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 TYPE_NAMES |= {list: "a list", dict: "a table of settings"}
 
+# Settings of config.json that change nothing here: of training, of generating, of windows that are
+# off, of names, and of how other libraries work. What is neither among them nor read is named.
+WITHOUT_EFFECT = frozenset(
+    """
+    _attn_implementation_autoset _commit_hash _name_or_path architectures attention_dropout
+    attention_probs_dropout_prob attn_implementation attn_pdrop auto_map chunk_size_feed_forward
+    classifier_dropout custom_pipelines directionality do_sample dtype embd_pdrop
+    finetuning_task gradient_checkpointing hidden_dropout id2label initializer_range
+    is_llama_config keys_to_ignore_at_inference label2id length_penalty max_length
+    max_new_tokens max_window_layers min_length model_type n_ctx num_beams num_labels
+    num_return_sequences original_max_position_embeddings output_attentions output_hidden_states
+    prefix problem_type pruned_heads reorder_and_upcast_attn repetition_penalty return_dict
+    sep_token_id sliding_window summary_activation summary_first_dropout summary_proj_to_labels
+    summary_type summary_use_proj task_specific_params temperature tokenizer_class top_k top_p
+    torch_dtype torchscript transformers_version typical_p unsloth_fixed unsloth_version
+    use_cache
+    """.split()
+)
+
 SettingsTable = dict[str, tuple[str, Any]]
 """For settings of ours their name in config.json, and the value of those that it leaves out.
 
@@ -27,6 +46,17 @@ class HFConfigReader:
         """
         self.content: dict[str, Any] = content
         self.source: str = source
+        self.asked: set[str] = set()
+
+    def peek(self, name: str) -> Any:
+        """Return a setting as it is; None where it is missing."""
+        self.asked.add(name)
+        return self.content.get(name)
+
+    def unknown_settings(self) -> list[str]:
+        """Return the settings that say something, and that nothing here has asked for or knows."""
+        known = self.asked | WITHOUT_EFFECT
+        return sorted(name for name, value in self.content.items() if value and name not in known)
 
     def get(self, name: str, kind: type, default: Any = None) -> Any:
         """Return a setting, or the default where it is missing or null.
@@ -35,7 +65,7 @@ class HFConfigReader:
             ValueError: if it is of another type, or missing without a default, or a size beyond
                 all measure.
         """
-        value = self.content.get(name)
+        value = self.peek(name)
         value = default if value is None else value
         if type(value) is int and kind is float:
             value = float(value)
@@ -51,7 +81,7 @@ class HFConfigReader:
         Raises:
             ValueError: if it is there and of another type.
         """
-        return None if self.content.get(name) is None else self.get(name, kind)
+        return None if self.peek(name) is None else self.get(name, kind)
 
     def get_choice(self, name: str, known: dict[str, Any], default: str) -> Any:
         """Return the meaning that a word has here.
@@ -85,7 +115,7 @@ class HFConfigReader:
         """
         found = []
         for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
-            value = self.content.get(name)
+            value = self.peek(name)
             ids = value if isinstance(value, list) else [] if value is None else [value]
             if any(type(i) is not int for i in ids):
                 raise ValueError(
@@ -109,7 +139,7 @@ class HFConfigReader:
             ValueError: naming the first other one.
         """
         for name, expected in usual.items():
-            value = self.content.get(name)
+            value = self.peek(name)
             if value is not None and value != expected and (value or expected):
                 self.refuse(name, value, f"only {expected!r} can be loaded here")
 

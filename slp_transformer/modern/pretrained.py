@@ -1,6 +1,7 @@
 """Models of others, in and out; `slp_transformer.modern.families` has a record for each kind."""
 
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -118,6 +119,12 @@ def read_published(folder: str | Path) -> Published:
         message = str(error)
         where = "" if message.startswith(str(path)) else f"{path}: "
         raise ValueError(where + message) from None
+    if unknown := settings.unknown_settings():
+        warnings.warn(
+            f"{path}: there is no such setting here as {', '.join(unknown)}, so the model may be "
+            "another one than where it was made.",
+            stacklevel=1,
+        )
     own = replace(family, params=family.params | form.params)
     return Published(config, own, form.model, class_names)
 

@@ -11,7 +11,13 @@ from checkpoint_folders import checkpoint_folder
 from commands import PAIRS, SENTENCE, SIZES, TRAIN_PAIRS, fine, output, result, write_pairs
 from tiny_training import BEGIN, END, PAD, encoder_decoder, with_dropout
 
-from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, next_token_loss
+from slp_transformer import (
+    EncoderDecoder,
+    KVCache,
+    TransformerConfig,
+    TransformerLM,
+    next_token_loss,
+)
 from slp_transformer._internal.config_checks import SIZE
 from slp_transformer._internal.settings import (
     DECLARED,
@@ -239,13 +245,26 @@ OF_TODAY = [
 ]
 
 
-@pytest.mark.parametrize(("name", "about"), OF_TODAY)
-def test_every_way_through_a_model_reads_a_setting(name, about):
-    """With `position_ids`, and through the logit lens."""
-    model = ModernLM(ModernConfig(**{"vocab_size": 11} | about.given | {name: about.example}))
+OF_THE_BOOK = [
+    pytest.param(name, about, id=f"book's {name}")
+    for name, about in settings_of(TransformerConfig).items()
+    if name not in TRANSLATORS
+]
+
+
+@pytest.mark.parametrize(("name", "about"), [*OF_TODAY, *OF_THE_BOOK])
+def test_every_way_through_a_model_reads_a_setting(name, about, request):
+    """With `position_ids`, with a cache token by token, and through the logit lens."""
+    changes = {"vocab_size": 11} | about.given | {name: about.example}
+    of_the_book = "book's" in request.node.name
+    kind, made = (TransformerLM, TransformerConfig) if of_the_book else (ModernLM, ModernConfig)
+    model = kind(made(**changes))
     with torch.no_grad():
         U = model.eval()(IDS)
         torch.testing.assert_close(model(IDS, position_ids=torch.arange(17)), U)
+        cache = KVCache()
+        parts = [model(ids, cache=cache) for ids in IDS.split((13, 1, 1, 2), dim=1)]
+        torch.testing.assert_close(torch.cat(parts, dim=1), U, atol=1e-4, rtol=1e-4)
         if model.stack.final_norm is not None:
             top = [*residual_stream(model, IDS).values()][-1]
             torch.testing.assert_close(logit_lens(model, top), U)

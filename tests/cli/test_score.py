@@ -107,9 +107,15 @@ def test_the_scores_are_theirs(published, capsys):
     ("lines", "sentence"),
     [
         ("", "p.jsonl has no lines."),
-        ('{"prompt": "The"}', 'p.jsonl, line 1: there is no string "continuation".'),
-        ('{"continuation": "The"}', 'p.jsonl, line 1: there is no string "prompt".'),
-        ('{"prompt": 3, "continuation": "T"}', 'line 1: there is no string "prompt".'),
+        (
+            '{"prompt": "The"}',
+            'p.jsonl, line 1: two strings are needed, "prompt" and "continuation".',
+        ),
+        (
+            '{"continuation": "The"}',
+            'p.jsonl, line 1: two strings are needed, "prompt" and "continuation".',
+        ),
+        ('{"prompt": 3, "continuation": "T"}', "line 1: two strings are needed"),
         ('{"prompt": "The", "continuation": ""}', "line 1: The continuation of 'The' is empty"),
         ('{"prompt": "T", "continuation": "h"}\n{"prompt": "T", "continuation": "Ω"}', "line 2: "),
         ('{"prompt": "The quick bro", "continuation": "wn"}', "line 1: The prompt has 13 tokens"),

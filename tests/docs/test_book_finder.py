@@ -195,6 +195,14 @@ def test_numbers_may_stand_at_the_left(find):
     assert numbers(find(page.layer)) == ["8.14"]
 
 
+def test_numbers_and_formulas_may_both_stand_at_the_left_a_word_s_blank_apart(find):
+    page, wide = Page().prose(), 6 * LETTER
+    rests = ("T(X) = (q1 + q2 + ... + qM) W for all (i, j)", 14), ("and (8.17), too.", 16)
+    for rest, at in rests:
+        page.at(LEFT, f"(8.{at})").at(LEFT + wide + 0.43 * SIZE, rest, font=1).down().prose()
+    assert numbers(find(page.layer)) == ["8.14"]
+
+
 def test_both_columns_of_a_page_have_numbers_and_are_read_one_after_the_other(find):
     page = Page(width=600)
     for left, first in ((50, 14), (310, 16)):

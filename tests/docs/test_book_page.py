@@ -28,7 +28,7 @@ HEAD = (
     '<link rel=stylesheet href="/assets/site.css">'
     '<link rel=stylesheet href="/assets/book/book.css">'
     '<script src="/assets/page.js"></script><link rel=next href="/next/"></head>'
-    "<body data-md-color-scheme=default><header class=md-header>site</header>"
+    "<body data-md-color-scheme=default><header class=md-header><a href=/next/>site</a></header>"
 )
 
 
@@ -71,7 +71,8 @@ def folder(tmp_path_factory):
             f'<p><span class="eq" id="eq-{slug}">{slug}</span></p><div style="height: 40rem"></div>'
             for slug in BOOK.slugs
         )
-        + "<input id=field></div></article>",
+        + "<input id=field></div></article>"
+        + "<script src=/assets/book/way_back.js defer></script>",
     }
     for name, body in pages.items():
         (folder / name).mkdir(parents=True)
@@ -157,6 +158,11 @@ def test_a_pdf_opens_and_each_number_leads_to_its_place_in_the_frame(server, bro
         frame.locator('[data-of="eq-lora"]').evaluate("button => button.click()")
         page.wait_for_timeout(300)
         assert page.input_value("#b-page") == "10"
+        # which is the current one from now on, for the title, the markers and the keys
+        assert page.locator("#b-title").inner_text().startswith("(8.54)")
+        assert page.locator('.b-mark[aria-expanded="true"]').count() == 1
+        page.keyboard.press("k")
+        assert page.locator("#b-title").inner_text().startswith("(8.53)")
         # Nothing went elsewhere, and nothing of the file went anywhere.
         asked = [url for url in page.asked if url not in before]
         assert {url for url in asked if not url.startswith((server.url, "blob:", "data:"))} == set()
@@ -167,6 +173,87 @@ def test_a_pdf_opens_and_each_number_leads_to_its_place_in_the_frame(server, bro
         assert [name for name in names if not re.fullmatch(own, name)] == []
         kept = page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)].flat()")
         assert [key for key in kept if key != "slp-draft" and not key.startswith("slp-live")] == []
+
+
+FOCUSED = "document.activeElement.getAttribute('aria-label')"
+
+
+@pytest.mark.slow
+def test_a_chapter_of_its_own_leads_back_to_the_tab_of_the_pdf(server, browser):
+    with opened(server, browser) as page:
+        give(page, chapter(OURS))
+        with page.context.expect_page() as found:
+            page.locator(".b-mark").first.click()
+            page.get_by_role("link", name="Open in the chapter").click()
+        near = found.value
+        far = page.context.new_page()  # which nothing of the PDF's tab has opened
+        far.goto(f"{server.url}chapters/01_x/")
+        for tab, slug, at in ((near, "lora", "10"), (far, "head-out", "2")):
+            link = tab.locator(f'[data-of="eq-{slug}"]')
+            link.click()
+            until(page, f"document.getElementById('b-page').value === '{at}'")
+            assert page.locator("#b-title").inner_text().endswith(BOOK.slugs[slug]["title"])
+            assert link.inner_text() == (
+                "in your PDF" if tab is near else "shown in the tab of your PDF"
+            )
+        assert near.evaluate("opener.name") == page.evaluate("name")
+        assert len(page.context.pages) == 3  # none has come to stand for the PDF's
+        page.click("#b-leave")
+        far.wait_for_function("!document.querySelector('.slp-in-pdf')")
+
+
+@pytest.mark.slow
+def test_the_pdf_is_not_lost_by_a_click_beside_it(server, browser):
+    with opened(server, browser) as page:
+        give(page, chapter(OURS))
+        with page.context.expect_page() as found:
+            page.locator("header a").click()
+        found.value.wait_for_url("**/next/")
+        assert page.locator(".b-mark").count() == 49
+        page.locator(".b-mark").first.click()
+        leave, shut = (page.locator(one).bounding_box() for one in ("#b-leave", "#b-shut"))
+        assert leave["x"] + leave["width"] < shut["x"] / 2
+        page.click("#b-leave")
+        page.locator("header a").click()
+        page.wait_for_url("**/next/")
+        page.go_back()
+        until(page, "/nothing of it is kept/.test(document.getElementById('b-refused').innerText)")
+
+
+@pytest.mark.slow
+def test_a_chapter_is_shown_once_it_stands_at_its_place(server, browser):
+    with opened(server, browser) as page:
+        give(page, chapter(OURS))
+        page.evaluate(
+            """() => {
+            window.tops = [];
+            const frame = document.getElementById("b-frame");
+            const look = () => {
+              const label = frame.contentDocument?.getElementById("eq-lora");
+              const isShown = getComputedStyle(frame).visibility === "visible";
+              if (isShown) window.tops.push(label ? label.getBoundingClientRect().top : 1e9);
+              requestAnimationFrame(look);
+            };
+            document.addEventListener("click", look, { once: true });
+            }"""
+        )
+        page.locator('.b-mark[aria-label^="(8.54)"]').evaluate("button => button.click()")
+        until(page, "window.tops.length > 5")
+        assert page.evaluate("window.tops.filter((top) => top < 0 || top > 400)") == []
+        # What can be done with its cells is said above it.
+        note = page.locator("#b-note")
+        assert note.inner_text() == "Its cells run under mkdocs serve."
+        say = """html => {
+        const doc = frames[0].document;
+        doc.querySelector("article").insertAdjacentHTML("beforeend", html);
+        doc.dispatchEvent(new CustomEvent("slp:replaced", { detail: [] }));
+        }"""
+        page.evaluate(say, "<div class=slp-cell></div>")
+        assert "from the link that the terminal shows" in note.inner_text()
+        page.evaluate(say, "<div class=slp-cell><p class=slp-cell-bar></div>")
+        assert "also runs those above it" in note.inner_text()
+        page.evaluate(say, "<div class=slp-cell-output>done</div>")
+        assert note.inner_text() == ""
 
 
 @pytest.mark.slow
@@ -189,12 +276,16 @@ def test_the_keyboard_is_enough(server, browser):
         assert page.locator("#b-title").inner_text().startswith("(8.7)")
         page.keyboard.press("Escape")
         assert page.locator("#b-panel").is_hidden()
-        assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith(
-            "(8.7)"
-        )
+        assert page.evaluate(FOCUSED).startswith("(8.7)")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         assert page.locator("#b-title").inner_text().startswith("(8.8)")
+        page.keyboard.press("j")  # the focus goes along
+        assert page.evaluate(FOCUSED).startswith("(8.9)")
+        page.locator("#b-shut").click()
+        page.keyboard.press("j")
+        assert page.locator("#b-title").inner_text().startswith("(8.10)")
+        assert page.evaluate(FOCUSED).startswith("(8.10)")
         # The theme's keys for the next page would lose the file.
         assert page.locator("link[rel=next]").count() == 0
 

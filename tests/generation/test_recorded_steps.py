@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from sampled import mostly_slow
 from tiny_training import language_model
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -84,6 +85,7 @@ MODELS = {
     "rotations": modern,
     "rotations of some columns": lambda: modern(rotary_share=0.5, model_dim=24, num_heads=6),
 }
+PROMPTS = [[[1]], [[1, 2], [3], [4, 5, 6]]]
 MODES = [
     {"temperature": 0},
     {"temperature": 0.9, "top_k": 4},
@@ -96,7 +98,7 @@ MODES = [
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("how", MODES, ids=lambda how: "-".join(how))
-@pytest.mark.parametrize("prompts", [[[1]], [[1, 2], [3], [4, 5, 6]]], ids=["one", "three"])
+@pytest.mark.parametrize("prompts", mostly_slow(PROMPTS, PROMPTS[1]), ids=["one", "three"])
 def test_the_same_words_are_written(name, how, prompts, monkeypatch, request):
     model = MODELS[name]()
 

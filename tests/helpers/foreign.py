@@ -72,8 +72,9 @@ CHANGES = {
     "gpt_neox, one after the other, no biases": {"use_parallel_residual": False}
     | {"attention_bias": False, "hidden_act": "gelu_new", "rotary_pct": 0.5},
     "llama, yarn": {"rope_parameters": YARN},
-    "qwen3, yarn, its own factors": {"rope_parameters": YARN | {"beta_fast": 3.0}}
-    | {"beta_slow": 0.5, "attention_factor": 1.5},
+    "qwen3, yarn, its own factors": {
+        "rope_parameters": YARN | {"beta_fast": 3.0, "beta_slow": 0.5, "attention_factor": 1.5}
+    },
     "mistral, windows": {"sliding_window": 4},
     "qwen2, windows in one block": {"use_sliding_window": True, "sliding_window": 5}
     | {"max_window_layers": 1},

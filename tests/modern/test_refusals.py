@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from foreign import foreign
+from foreign import MODELS, foreign
 from safetensors.torch import load_file, save_file
 from transformers import CONFIG_MAPPING
 
 from slp_transformer import add_lora
 from slp_transformer.modern import ModernConfig, from_pretrained, load_adapter, save_adapter
 from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS
+from slp_transformer.modern.hf_config import WITHOUT_EFFECT, HFConfigReader
 from slp_transformer.modern.hf_tokenizer import (
     load_tokenizer,
     make_tokenizer,
@@ -351,3 +352,29 @@ def test_a_base_or_an_adapter_that_is_a_pipe_is_not_waited_for(tmp_path):
         weights_sha256(tmp_path, published=True)
     with pytest.raises(ValueError, match="adapter_model.safetensors cannot be read: it is no file"):
         load_adapter(adapted, tmp_path / "adapter")
+
+
+def test_a_setting_that_nobody_here_knows_is_named(tmp_path, recwarn):
+    """Whatever a later version of theirs reads; what says nothing, or is of training, is silent."""
+    foreign("llama", tmp_path)
+    path = tmp_path / "config.json"
+    content = json.loads(path.read_text("utf-8"))
+    known = {"attention_dropout": 0.3, "use_cache": True, "task_specific_params": {"a": 1}}
+    empty = {"logit_softcapping": None, "scales": [], "quantization_config": {}, "mixture": False}
+    path.write_text(json.dumps(content | known | empty), encoding="utf-8")
+    from_pretrained(tmp_path)
+    assert not [each for each in recwarn if each.category is UserWarning]
+    path.write_text(json.dumps(content | {"scales": [2], "logit_softcapping": 30.0}), "utf-8")
+    with pytest.warns(UserWarning, match=r"json: there is no such .* as logit_softcapping, scales"):
+        from_pretrained(tmp_path)
+
+
+def test_no_setting_is_both_read_and_known_to_have_no_effect(tmp_path):
+    """But for two that some families read and others write where windows are off."""
+    for name in MODELS:
+        foreign(name, tmp_path / name)
+        content = json.loads((tmp_path / name / "config.json").read_text("utf-8"))
+        settings = HFConfigReader(content, name)
+        HF_FAMILIES[content["model_type"]].read_config(settings)
+        assert not settings.unknown_settings(), name
+        assert settings.asked & WITHOUT_EFFECT <= {"sliding_window", "max_window_layers"}, name

@@ -9,6 +9,7 @@ import { Refused, Viewer } from "./viewer.js";
 const CALM = /** @type {FocusOptions} */ ({ preventScroll: true, focusVisible: false });
 const KEY = "slp-draft"; // as on all pages
 const SETTLE_EVERY = 25; // pages
+const PATIENCE_MS = 8000; // for a chapter
 const site = new URL("../..", import.meta.url);
 const find = (name) => document.getElementById(`b-${name}`);
 const make = (tag, given = {}, ...inside) => {
@@ -39,7 +40,13 @@ const viewer = new Viewer(find("pages"), (page) => {
 // What is open: { pages, destinations, drafts, figures, draft, marks, chosen }
 let book = null;
 let shown = null; // the mark whose place is beside the page
+let last = null; // the mark that was shown last
 let opener = null; // what had the focus before
+
+/* By this name a chapter's tab finds the one that it came from. It is new each time, so that two
+   tabs never have the same. */
+window.name = `slp-pdf-${Math.random().toString(36).slice(2)}`;
+const channel = new BroadcastChannel("slp-pdf");
 
 /* The stage takes what the site's header leaves. */
 const below = () => {
@@ -105,6 +112,7 @@ async function open(file) {
 function leave() {
   viewer.close();
   book = null;
+  tell();
   shut();
   find("frame").removeAttribute("src");
   find("stage").hidden = true;
@@ -131,7 +139,8 @@ function settle() {
   if (draft && draft !== before) keepDraft(draft.key);
   mark(draft !== before);
   say(report());
-  tellFrame();
+  tell();
+  noteOnFrame();
 }
 
 /* The draft is that of the whole site: chapters show its numbers. */
@@ -249,17 +258,18 @@ function buttonFor(entry, one) {
 
 /* --- beside the page ------------------------------------------------------------------------- */
 
-function show(one, place = 0) {
+/* `isThere`: the frame has the place already. */
+function show(one, place = 0, isThere = false) {
   const isFirst = find("panel").hidden;
   if (isFirst) opener = one.button;
   for (const other of book.marks) other.button.setAttribute("aria-expanded", String(other === one));
-  shown = one;
+  if (document.activeElement.matches(".b-mark")) one.button.focus({ preventScroll: true });
+  shown = last = one;
   find("title").replaceChildren(make("span", { class: "b-number" }, one.name), ` ${one.title}`);
   find("panel").hidden = false;
   find("both").classList.add("b-two");
-  const ways = [];
-  const way = (text, to) => ways.push(make("a", { href: to, target: "slp-chapter" }, text));
-  way("Open in the chapter", addressOf(one.places[place]));
+  const address = addressOf(one.places[place]);
+  const ways = [make("a", { href: address, target: "slp-chapter" }, "Open in the chapter")];
   if (one.places.length > 1)
     one.places.forEach((_, k) =>
       ways.push(
@@ -270,10 +280,10 @@ function show(one, place = 0) {
         ),
       ),
     );
-  for (const exercise of exercisesOf(one)) ways.push(exercise);
   find("ways").replaceChildren(...ways);
+  if (!isThere) go(address);
+  noteOnFrame();
   const { found } = one;
-  go(addressOf(one.places[place]));
   if (isFirst) viewer.refit();
   const page = viewer.pages[found.page - 1];
   const top = page.element.offsetTop + found.y * viewer.scale;
@@ -284,16 +294,6 @@ function show(one, place = 0) {
 
 /* Exercises of the PDF that ask for this equation have markers of their own; ours come from the
    chapter. */
-function exercisesOf(one) {
-  const doc = frameDocument();
-  if (
-    !doc ||
-    !one.equation ||
-    !find("frame").src.startsWith(addressOf(one.places[0].split("#")[0]))
-  )
-    return [];
-  return exercisesIn(doc, one.equation.slug);
-}
 const exercisesIn = (doc, slug) => {
   const found = [];
   for (const heading of doc.querySelectorAll("h3[id^=exercise]")) {
@@ -331,8 +331,21 @@ function go(address) {
     if (there.location.hash === `#${hash}`)
       there.getElementById(decodeURIComponent(hash))?.scrollIntoView();
     else there.location.replace(address);
-  } else if (frame.contentWindow && frame.src) frame.contentWindow.location.replace(address);
+    return;
+  }
+  // Its beginning is not shown on the way to the place.
+  frame.classList.add("b-coming");
+  clearTimeout(coming);
+  coming = setTimeout(arrive, PATIENCE_MS);
+  if (frame.contentWindow && frame.src) frame.contentWindow.location.replace(address);
   else frame.src = address;
+}
+
+let coming = 0;
+function arrive() {
+  clearTimeout(coming);
+  find("frame").classList.remove("b-coming");
+  noteOnFrame();
 }
 
 const frameDocument = () => {
@@ -355,10 +368,19 @@ function shut() {
   if (book && target?.isConnected) target.focus({ preventScroll: true });
 }
 
+function isInSight(one) {
+  if (!one?.button.isConnected) return false;
+  const { top, bottom } = find("pages").getBoundingClientRect();
+  const own = one.button.getBoundingClientRect();
+  return own.bottom > top && own.top < bottom;
+}
+
+/* From what is open, or was until now; else from the page in the middle. */
 function step(by) {
   if (!book?.marks.length) return;
   const list = book.marks;
-  const at = shown ? list.indexOf(shown) : -1;
+  const focused = list.find(({ button }) => button === document.activeElement);
+  const at = list.indexOf(shown ?? focused ?? (isInSight(last) ? last : null));
   const here = viewer.current;
   const first =
     by > 0
@@ -370,57 +392,52 @@ function step(by) {
 
 /* --- from the chapter back to the PDF -------------------------------------------------------- */
 
-function tellFrame() {
+/* Which of our equations have markers here: chapters ask, in the frame and in tabs of their own. */
+function tell() {
+  const equations = (book?.marks ?? []).flatMap(({ equation }) => equation?.slug ?? []);
+  channel.postMessage({ kind: "here", tab: window.name, slugs: [...new Set(equations)] });
+}
+
+channel.addEventListener("message", ({ data }) => {
+  if (data.kind === "ask" && book) tell();
+  if (data.kind !== "turn" || data.tab !== window.name) return;
+  const one = book?.marks.find(({ equation }) => equation?.slug === data.slug);
+  if (!one) return tell();
+  if (shown) {
+    const here = frameDocument()?.location.href.split("#")[0];
+    const place = one.places.findIndex((own) => addressOf(own).split("#")[0] === here);
+    show(one, Math.max(0, place), data.isFramed);
+    const isCovered = getComputedStyle(find("panel")).position === "absolute";
+    if (isCovered) shut(); // on a small screen
+  }
+  viewer.goTo(one.found.page, one.found.y);
+  flash(one.button);
+  channel.postMessage({ kind: "turned", tab: window.name, slug: data.slug });
+});
+addEventListener("pagehide", () => {
+  channel.postMessage({ kind: "here", tab: window.name, slugs: [] });
+});
+addEventListener("pageshow", tell);
+
+/* What is said above the frame of what is in it. */
+function noteOnFrame() {
   const doc = frameDocument();
-  if (!doc || !book) return;
-  const bySlug = new Map();
-  for (const one of book.marks)
-    if (one.equation && !bySlug.has(one.equation.slug)) bySlug.set(one.equation.slug, one);
-  for (const label of doc.querySelectorAll(".eq[id^='eq-']")) {
-    const one = bySlug.get(label.id.slice(3));
-    const ways = label.nextElementSibling?.matches(".slp-ways-on")
-      ? label.nextElementSibling
-      : label;
-    const own = `.slp-in-pdf[data-of="${CSS.escape(label.id)}"]`;
-    /** @type {HTMLElement | null} */
-    let link = ways.parentElement.querySelector(own);
-    if (!one) {
-      link?.remove();
-      continue;
-    }
-    if (!link) {
-      link = doc.createElement("button");
-      link.setAttribute("type", "button");
-      link.className = "slp-in-pdf";
-      link.textContent = "in your PDF";
-      link.dataset.of = label.id;
-      ways.after(" ", link);
-    }
-    link.onclick = () => {
-      viewer.goTo(one.found.page, one.found.y);
-      flash(one.button);
-    };
-  }
-  if (shown?.equation) {
-    const buttons = exercisesIn(doc, shown.equation.slug);
-    const texts = [...find("ways").children].map((child) => child.textContent);
-    for (const button of buttons)
-      if (!texts.includes(button.textContent)) find("ways").append(button);
-  }
-  if (
-    !doc.querySelector(".slp-cell") &&
-    !find("ways").querySelector(".b-still") &&
-    doc.querySelector(".slp-chapter")
-  )
-    find("ways").append(
-      make(
-        "span",
-        { class: "b-still slp-quiet" },
-        "Its cells run under ",
-        make("a", { href: addressOf("#read-it"), target: "slp-chapter" }, "mkdocs serve"),
-        ".",
-      ),
-    );
+  if (!shown || !doc) return;
+  const note = [];
+  const has = (selector) => doc.querySelector(selector) !== null;
+  if (find("frame").matches(".b-coming")) note.push("Opening the chapter …");
+  else if (has(".slp-chapter") && !has(".slp-cell")) {
+    const how = make("a", { href: addressOf("#read-it"), target: "slp-chapter" }, "mkdocs serve");
+    note.push("Its cells run under ", how, ".");
+  } else if (has(".slp-cell") && !has(".slp-cell-bar"))
+    note.push("Its cells can be changed and run from the link that the terminal shows.");
+  else if (has(".slp-cell") && !has(".slp-cell-output:not([hidden])"))
+    note.push("The first run of a cell also runs those above it.");
+  find("note").replaceChildren(...note);
+  if (!shown.equation) return;
+  const texts = [...find("ways").children].map((child) => child.textContent);
+  for (const button of exercisesIn(doc, shown.equation.slug))
+    if (!texts.includes(button.textContent)) find("ways").append(button);
 }
 
 function flash(button) {
@@ -432,8 +449,10 @@ find("frame").addEventListener("load", () => {
   const doc = frameDocument();
   if (!doc?.querySelector("article")) return;
   doc.addEventListener("keydown", onKey);
-  doc.addEventListener("slp:replaced", tellFrame);
-  tellFrame();
+  doc.addEventListener("slp:replaced", noteOnFrame);
+  const { hash } = doc.location;
+  if (hash) doc.getElementById(decodeURIComponent(hash.slice(1)))?.scrollIntoView();
+  requestAnimationFrame(() => requestAnimationFrame(arrive));
 });
 
 /* --- controls -------------------------------------------------------------------------------- */
@@ -449,6 +468,22 @@ function onKey(event) {
   event.preventDefault();
 }
 document.addEventListener("keydown", onKey);
+
+/* Another page of the site would take the place of the PDF: it comes in the chapter's tab. */
+document.addEventListener("click", (event) => {
+  const link = /** @type {HTMLElement} */ (event.target).closest("a[href]");
+  if (!book || !(link instanceof HTMLAnchorElement) || link.target) return;
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (link.href.split("#")[0] === location.href.split("#")[0]) return;
+  event.preventDefault();
+  window.open(link.href, "slp-chapter");
+});
+
+/* Who comes back finds no PDF, and is told why. */
+const [visit] = performance.getEntriesByType("navigation");
+if (/reload|back/.test(/** @type {PerformanceNavigationTiming} */ (visit)?.type))
+  find("refused").textContent =
+    "A PDF that was open here is gone with its page, since nothing of it is kept. Choose it again.";
 
 find("file").addEventListener("change", ({ target }) => {
   const [file] = target.files;

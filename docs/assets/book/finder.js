@@ -13,7 +13,7 @@
  *   number,
  *   end: number, y: number, size: number, weight: number, left: number, right: number,
  *   before: number, after: number, words: number, blank: number, isFull: boolean, isFirst: boolean,
- *   isLast: boolean, isSure: boolean, isCell: boolean, isTail: boolean, column: number }} Found
+ *   isLast: boolean, isSure: boolean, isCell: boolean, isTail: boolean, isBeforeFormula: boolean, column: number }} Found
  * @typedef {{ page: number, width: number, height: number, found: Found[], starts: number[],
  *   ends: number[], letters: number, unnamed: number, inExercises: boolean, text: string,
  *   size: number }} PageText
@@ -180,6 +180,7 @@ export function readPage(items, view, { page, width, height, inExercises = false
     isSure: false,
     isCell: false,
     isTail: false,
+    isBeforeFormula: false,
     column: 0,
   };
   let isInExercises = inExercises;
@@ -227,6 +228,7 @@ export function readPage(items, view, { page, width, height, inExercises = false
         after: (right - end) / size,
         words: Math.max(wordsIn(own.slice(0, at)), wordsIn(own.slice(at + match[0].length))),
         blank: blankOf(line, run?.first ?? 0, (run?.first ?? 0) + own.length, first - 1, last + 1),
+        isBeforeFormula: isFormula(own.slice(at + match[0].length)),
         isFull: size > 0.9 * body,
         isFirst: left === Number.NEGATIVE_INFINITY,
         isLast: right === Number.POSITIVE_INFINITY,
@@ -334,8 +336,14 @@ const lastLetter = (line, k, step) => {
   return null;
 };
 
+const WORD = /(?<![\w(\\])[A-Za-z][a-z]+(?=[\s.,;:)]|$)/g;
+
 /** Words of prose in a text: what formulas have few of. @param {string} text */
-const wordsIn = (text) => text.match(/(?<![\w(\\])[A-Za-z][a-z]+(?=[\s.,;:)]|$)/g)?.length ?? 0;
+const wordsIn = (text) => text.match(WORD)?.length ?? 0;
+
+/** Whether a text is a formula and nothing else: prose of few words is short. @param {string} text */
+const isFormula = (text) =>
+  wordsIn(text) < 3 && !text.match(NUMBER) && text.replace(WORD, "").match(/\S/g)?.length > 12;
 
 /**
  * Whether a run is the first of a block: nothing stands above it as near as lines stand.
@@ -581,7 +589,8 @@ function judge(one, { rights, lefts, columns, numbersEnd, numbersStart }) {
   const isAtLeft = lefts.some((edge) => Math.abs(one.x - edge) < 2.5 * one.size);
   const isWide =
     one.after > Math.max(CLOSE, 1.7 * one.blank) ||
-    (one.words < 3 && one.after > CLOSE && !one.isTail);
+    (one.words < 3 && one.after > CLOSE && !one.isTail) ||
+    (one.isBeforeFormula && one.after > 0.9 * CLOSE);
   if (
     isFirst &&
     (isAtLeft || numbersStart.some(({ at }) => near(one.x, at))) &&

@@ -242,6 +242,8 @@ def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[Ch
     }:
         given.insert(0, function.value)  # the object of a method
     if name in OTHER_FUNCTIONS or name in arguments:
+        if given and not isinstance(given[0], ast.Starred):
+            yield Change(f"no {name}()", f"`{name}` is missing.", given[0])
         for other in OTHER_FUNCTIONS.get(name, "").split():
             new = ast.Call(ast.Name("_function", ast.Load()), given, node.keywords)
             sentence = f"`{other}` is used where `{name}` should be."
@@ -250,8 +252,6 @@ def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[Ch
             if other in OWN_FUNCTIONS:  # which no reader can have written
                 sentence = OWN_FUNCTIONS[other][0].format(name)
             yield Change(f"{other} for {name}", sentence, new, _find_function(other))
-        if given and not isinstance(given[0], ast.Starred):
-            yield Change(f"no {name}()", f"A `{name}` is missing.", given[0])
     if name == "mean" and len(given) == 1 and not node.keywords:
         for step, word in ((1, "more"), (-1, "less")):
             new = ast.Call(ast.Name("_function", ast.Load()), given, [])

@@ -4,6 +4,8 @@ import math
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
+from operator import eq, gt, lt
 from typing import Any
 
 import torch
@@ -52,7 +54,7 @@ def to_comparable(answer: Any, expected: Any) -> Any:
 
 
 def to_float_tensor(value: Any) -> Tensor:
-    """Turn a tensor, an array, a number or a list of these into one of float64 (or of booleans).
+    """Turn a tensor, an array, a number or a list of these into one of float64, long or bool.
 
     Raises:
         NotNumeric: if that cannot be done.
@@ -70,7 +72,12 @@ def to_float_tensor(value: Any) -> Tensor:
         value = torch.as_tensor(value).detach().cpu()
         if value.is_complex() or value.is_nested or value.layout != torch.strided:
             raise NotNumeric("It should return a tensor of plain real numbers.")
-        return value if value.dtype == torch.bool else value.to(torch.float64)
+        is_whole = not value.is_floating_point()
+        return (
+            value
+            if value.dtype == torch.bool
+            else value.to(torch.long if is_whole else torch.float64)
+        )
     except (TypeError, ValueError, RuntimeError, OverflowError):
         raise NotNumeric(
             f"It should return a tensor of numbers; yours is {_describe_type(value)}."
@@ -93,13 +100,14 @@ def answers_agree(one: Any, other: Any) -> bool:
         if type(one) is not type(other) or len(one) != len(other):
             return False
         return all(answers_agree(a, b) for a, b in zip(one, other, strict=True))
-    if (one.dtype == torch.bool) != (other.dtype == torch.bool):
+    if one.dtype == torch.bool != other.dtype:  # but 1 may stand for True
         return False
     if one.shape != other.shape:
         if squeezed_shape(one.shape) != squeezed_shape(other.shape):
             return False
         one = one.reshape(other.shape)  # the book's [1×d] and a vector [d]
-    return torch.allclose(one.double(), other.double(), rtol=1e-4, atol=2e-5, equal_nan=True)
+    rtol = 0.0 if other.dtype == torch.long else 1e-4
+    return torch.allclose(one.double(), other.double(), rtol=rtol, atol=2e-5, equal_nan=True)
 
 
 def has_floats_for_integers(answer: Any, expected: Any) -> bool:
@@ -144,11 +152,10 @@ def _has_lost_axis(answer: Any, right: Any) -> bool:
     return isinstance(answer, Tensor) and isinstance(right, Tensor) and answer.dim() < right.dim()
 
 
-def count_differences(found: list[Any], right: list[Any]) -> tuple[int, int]:
-    """Count the answers that differ, and those that have NaN where the right one has not."""
-    wrong = differing_indices(found, right)
-    answered = [i for i in wrong if not isinstance(found[i], RaisedError)]
-    return len(wrong), sum(has_new_nan(right[i], found[i]) for i in answered)
+def rank_difference(found: Any, right: Any) -> tuple[bool, bool]:
+    """Tell if an answer differs, and if it then has NaN where the right one has not."""
+    is_wrong = not answers_agree(found, right)
+    return is_wrong, is_wrong and not isinstance(found, RaisedError) and has_new_nan(right, found)
 
 
 def is_all_nan(answer: Any) -> bool:
@@ -175,6 +182,8 @@ def describe_relation(
         return None
     if any(has_new_nan(right, actual) for right, actual in pairs):
         return HAS_NAN
+    if all(answers_agree(actual, right.double()) for right, actual in pairs):
+        return "it is right but for rounding, which whole numbers don't have"
     right, found = (
         torch.cat([one.double().flatten() for one in side]) for side in (expected, actual)
     )
@@ -226,6 +235,19 @@ def _find_size_factor(pairs: Sequence[Any], cases: Sequence[dict[str, Any]]) -> 
 
 
 POWERS = {1.0: "{}", -1.0: "1/{}", 0.5: "√{}", -0.5: "1/√{}", 2.0: "{}²", -2.0: "1/{}²"}
+
+
+def find_traits(cases: Sequence[dict[str, Any]], wrong: Sequence[int]) -> list[str]:
+    """Return a sentence about what all cases with wrong answers have, and no other has."""
+    measured = _measure_inputs(cases)
+    numbers = [name for name in measured if name.isidentifier() and len(wrong) > 1]
+    traits = {f"{n} = {x}": [v == x for v in vs] for n, vs in measured.items() for x in (0, 1)}
+    for a, b in product(numbers, measured):
+        for sign, test in (("<", lt), (">", gt), ("=", eq)) if a != b else ():
+            traits[f"{a} {sign} {b}"] = [*map(test, measured[a], measured[b])]
+    is_wrong = [i in wrong for i in range(len(cases))]
+    found = [trait for trait, has in traits.items() if has == is_wrong]
+    return [f" It is wrong where {' or '.join(found)}."] if 0 < len(found) < 4 else []
 
 
 def _measure_inputs(cases: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
@@ -301,10 +323,8 @@ def format_difference(expected: Any, actual: Any) -> list[str]:
         expected, actual = next((r, w) for r, w in pairs if not answers_agree(w, r))
     same_shape = squeezed_shape(expected.shape) == squeezed_shape(actual.shape)
     if expected.numel() <= MAX_SHOWN_NUMBERS or not same_shape:
-        pair = format_value(expected), format_value(actual)
-        if pair[0] == pair[1]:  # they differ further on
-            pair = format_value(expected, 7), format_value(actual, 7)
-        return format_pair(*pair)
+        pairs = [(format_value(expected, n), format_value(actual, n)) for n in (3, 7, 15)]
+        return format_pair(*next((two for two in pairs if two[0] != two[1]), pairs[0]))
     actual = actual.reshape(expected.shape).double()
     gap = (actual - expected.double()).abs().nan_to_num(nan=torch.inf)
     gap[actual == expected] = 0  # infinities of the same sign

@@ -40,17 +40,18 @@ from slp_transformer.check.diagnosing.comparing import (
     HAS_NAN,
     NotNumeric,
     answers_agree,
-    count_differences,
     count_numbers,
     describe_relation,
     describe_shape,
     differing_indices,
+    find_traits,
     format_difference,
     format_inputs,
     format_pair,
     has_floats_for_integers,
     has_new_nan,
     is_all_nan,
+    rank_difference,
     squeezed_shape,
     to_comparable,
 )
@@ -224,7 +225,10 @@ class Check:
             AttemptEnded: if the place where it runs is no more.
         """
         try:
-            return self._make_verdict(*begin(), timeout_s)
+            cases, run = begin()
+            usual = [case for case in cases if not isinstance(case, RareCase)]  # they come first
+            verdict = self._make_verdict(usual, run, timeout_s)
+            return self._make_verdict(cases, run, timeout_s) if verdict else verdict
         except (BrokenCheck, AttemptEnded):
             raise
         except (UnsupportedCall, NotNumeric) as error:
@@ -288,13 +292,12 @@ class Check:
         if isinstance(found[-1], TimedOut):
             return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
         # Of what may differ without being wrong, go by what explains most.
-        rights = [right, *([self.expected_answer(c, way) for c in cases] for way in self.accepted)]
-        right = min(rights, key=lambda one: count_differences(found, one))
-        wrong, numbers = differing_indices(found, right), list(range(len(cases)))
-        if any(not isinstance(cases[j], RareCase) for j in wrong):
-            numbers = [j for j, case in enumerate(cases) if not isinstance(case, RareCase)]
-            cases, found, right = ([one[j] for j in numbers] for one in (cases, found, right))
-            wrong = differing_indices(found, right)
+        for j, (answer, case) in enumerate(zip(found, cases, strict=True)):
+            ways = [right[j], *(self.expected_answer(case, way) for way in self.accepted)]
+            right[j] = min(ways, key=partial(rank_difference, answer))
+        wrong = differing_indices(found, right)
+        reasons = [getattr(cases[j], "reason", "") for j in wrong]
+        where = find_traits(cases, wrong) or reasons * all(reasons)
         if not wrong and self._has_floats_for_integers(answers, cases):
             shown_case = (format_inputs(cases[0]), *format_pair("integers", "floats"))
             return Verdict(False, FLOATS_FOR_INTEGERS, shown_case, ("floats for integers",))
@@ -307,7 +310,7 @@ class Check:
             return Verdict(False, LOST_AXIS, shown_case, ("axis lost",))
         answered = [i for i in wrong if not isinstance(found[i], RaisedError)]
         i = min(answered or wrong, key=lambda i: count_numbers(cases[i]))
-        again, _ = run([numbers[i]] * REPEATS, "")
+        again, _ = run([i] * REPEATS, "")
         again = [to_comparable(answer, right[i]) for answer in again]
         if len(again) == REPEATS and not all(answers_agree(again[0], one) for one in again):
             text = "It gives different answers to the same inputs: is something in it random?"
@@ -343,8 +346,9 @@ class Check:
             return Verdict(False, OVERFLOW, lines, ("overflow",))
         if relation:
             text = f"{text.rstrip('.')}: {relation}."
-        if reason := getattr(cases[i], "reason", ""):
-            return Verdict(False, f"{text}{reason} Away from edges it is right.", lines, ("edge",))
+        if where:
+            text += "".join([*dict.fromkeys(where)][:3])
+            return Verdict(False, f"{text} Elsewhere it is right.", lines, ("edge",))
         return Verdict(False, text, lines)
 
     def _fitting_cases(self, submission: object, one_row: bool) -> list[Case]:
@@ -358,12 +362,9 @@ class Check:
         self, mistakes: Sequence[str], cases: list[Case], found: list[Any]
     ) -> bool:
         ways = [tuple(mistakes), *((*mistakes, accepted) for accepted in self.accepted)]
-        return any(
-            all(
-                answers_agree(a, self.expected_answer(c, *way))
-                for a, c in zip(found, cases, strict=True)
-            )
-            for way in ways
+        return all(
+            any(answers_agree(answer, self.expected_answer(case, *way)) for way in ways)
+            for answer, case in zip(found, cases, strict=True)
         )
 
     def _blame_other_arguments(self, name: str, cases: list[Case], found: list[Any]) -> list[str]:

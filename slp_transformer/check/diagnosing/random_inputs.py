@@ -22,7 +22,7 @@ class RareCase(dict[str, Any]):
 def seeded_randn(seed: int) -> Callable[..., Tensor]:
     """Return a function that draws tensors of a shape from a normal distribution."""
     generator = torch.Generator().manual_seed(seed)
-    return lambda *shape: torch.randn(*shape, generator=generator)
+    return lambda *shape: torch.randn(shape, generator=generator)
 
 
 def vector(*numbers: float) -> Tensor:

@@ -312,7 +312,7 @@ def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
 
 @check(
     "`param-count`",
-    lambda: [(1, 2), (1, 512), (96, 12288)],
+    lambda: [(1, 2), (1, 512), (96, 12288), (7, 5)],
     "no W_O [11 for 12]: W_O is not counted: attention has four matrices of d × d, so 4d².",
     "one matrix of the feedforward layer: 8d² of the 12d² are counted: attention is missing, or "
     "one of W_1 and W_2.",

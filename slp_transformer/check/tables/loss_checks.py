@@ -309,7 +309,8 @@ def _perplexity_cases() -> list[Inputs]:
     lambda probabilities: (-(probabilities + 1e-10).log().mean()).exp(),
     "ε in the logarithm (1e-12): …",
     lambda probabilities: (-(probabilities + 1e-12).log().mean()).exp(),
-    "underflow: The product of small probabilities is rounded to 0: add logarithms instead.",
+    "underflow: Small probabilities, or their product, are rounded to 0: add the logarithms of "
+    "the probabilities as they are.",
     lambda probabilities: probabilities.prod() ** (-1 / len(probabilities)),
     "no logarithm [exp of probabilities]: The logarithm is missing: average −log p.",
     "harmonic mean: This is the harmonic mean of the probabilities; perplexity is exp of the mean "

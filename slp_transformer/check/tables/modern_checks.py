@@ -189,6 +189,7 @@ def _step_cases() -> list[Inputs]:
     lambda k, rotate, solve: solve(k=rotate(k, 1)),
     "query twice: The query is rotated twice.",
     lambda q, K, rotate, solve: solve(q=rotate(q, len(K))),
+    may_be_empty=("K",),
 )
 def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any) -> Tensor:
     """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1].
@@ -287,7 +288,12 @@ def published_ffn(
 
 @check(
     "`param-count` of today's block",
-    lambda: [(1, 2, 2, 1, 3, 5), (28, 1024, 16, 8, 128, 3072), (32, 4096, 32, 8, 128, 14336)],
+    lambda: [
+        (1, 2, 2, 1, 3, 5),
+        (2, 7, 5, 3, 2, 11),
+        (28, 1024, 16, 8, 128, 3072),
+        (32, 4096, 32, 8, 128, 14336),
+    ],
     "A for G: Keys and values are counted for A heads; G heads have them.",
     "keys alone [multiplication before addition (2)]: W_V is missing: the G groups have values as "
     "well as keys.",
@@ -396,6 +402,7 @@ def _B_times_G(G: Tensor, steps: int) -> Tensor:
     lambda G, steps: _quintic(G / G.abs().max(), steps),
     "norm in each step (before it): …",
     lambda G, steps: reduce(lambda X, _: _quintic(X / X.norm(), 1), range(steps), G),
+    may_be_empty=("steps",),
 )
 def newton_schulz(G: Tensor, steps: int) -> Tensor:
     """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone toward 1."""

@@ -165,7 +165,7 @@ def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Inpu
 
     if d:  # a module has sizes of its own
         return [made(N, d, A, d_k, d_v) for N in (2, 3, 5)]
-    sizes = ((2, 2, 2, 1, 1), (3, 6, 3, 2, 2), (5, 7, 2, 4, 5), (4, 4, 2, 2, 2), (11, 4, 2, 2, 2))
+    sizes = ((2, 2, 2, 1, 1), (3, 6, 3, 1, 3), (5, 7, 2, 4, 5), (4, 4, 2, 2, 2), (11, 4, 2, 2, 2))
     eye = torch.eye(2)
     large = matrix((1, 2), (200, 0), (-200, -2)), eye, eye, eye, eye, 2
     low = matrix((20, 20), (20, 19)), eye, -eye, eye, eye, 2

@@ -24,8 +24,8 @@ def _temperature_cases() -> list[Inputs]:
     "after softmax [softmax first]: Probabilities are divided by τ; divide the logits, before the "
     "softmax.",
     "no effect [no / tau]: τ has no effect: divide the logits by it, before the softmax.",
-    "overflow: With a small τ, exp gives ∞ or zeros alone, and ∞/∞ and 0/0 are not numbers: use "
-    "torch.softmax, which subtracts the largest first.",
+    "overflow: With a small τ, powers become ∞, or 0 everywhere, and ∞/∞ and 0/0 are not numbers: "
+    "divide the logits by τ and take torch.softmax of them.",
     lambda u, tau: (u / tau).exp() / (u / tau).exp().sum(-1, keepdim=True),
     "root of tau: The logits are divided by the root of τ.",
     "softmax twice [softmax of u]: The softmax is taken twice: of the logits, and then of "
@@ -250,6 +250,7 @@ def _draw_cases() -> list[Inputs | RareCase]:
     y = vector(0.1, 0.15, 0.6, 0.15)
     given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
     given += [(vector(0, 0.5, 0.5), 0.0), (vector(0.25, 0.25, 0.5), 0.25)]
+    given.append((vector(0.5, 0.49, 0.01), 0.995))
     uneven = vector(0.3, 0.05, 0.2, 0.1, 0.04, 0.22, 0.09)
     given += [(uneven, dart) for dart in (0.12, 0.33, 0.47, 0.66, 0.9)]
     rounded = torch.softmax(0.3 * torch.arange(7), -1)  # as float32, their sum is below 1
@@ -309,6 +310,7 @@ def _beam_cases() -> list[Inputs]:
     z = seeded_randn(45)
     made.append((-z(3).abs(), torch.log_softmax(z(3, 5), -1), 3))
     made.append((vector(-45, -70), torch.log_softmax(z(2, 300), -1), 4))
+    made.append((vector(-1, -0.3, -2), torch.log_softmax(z(3, 2), -1), 4))
     return made
 
 

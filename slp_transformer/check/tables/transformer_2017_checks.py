@@ -40,6 +40,7 @@ from slp_transformer.check.tables.loss_checks import LOG_MISTAKES, log_probabili
     lambda end, right: torch.stack([right[0], torch.cat([right[0][:-1], torch.tensor([end])])]),
     "end read: The first row ends in `end`, in place of the last word; `end` is only written.",
     lambda right, end: torch.stack([torch.cat([right[0, :-1], torch.tensor([end])]), right[1]]),
+    may_be_empty=("target",),
 )
 def teacher_forced(target: Tensor, begin: int, end: int) -> Tensor:
     """Check `teacher_forced(target, begin, end)`: what is read, and below it what is written."""
@@ -85,6 +86,7 @@ def _loss_cases() -> list[Inputs]:
     lambda u, word, share: (
         -(1 - share) * (log_y := torch.log_softmax(u, -1))[word] - share / len(u) * log_y.mean()
     ),
+    may_be_empty=("share",),
 )
 def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
     """Check `smoothed_loss(u, word, share)`: of logits u [V] for one right word."""
@@ -135,7 +137,7 @@ def rate_of_2017(step: int, d: int, warmup: int) -> float:
 def _input_cases() -> list[Inputs]:
     draw = seeded_randn(112)
     E, P = matrix((1, 0, 0, 2), (0, 3, 0, 0)), matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0))
-    others = [([2, 2, 0, 1], draw(3, 9), draw(5, 9)), ([2, 0], draw(3, 5), draw(5, 5))]
+    others = [([2, 2, 0, 1, 1], draw(3, 9), draw(5, 9)), ([2, 0], draw(3, 5), draw(5, 5))]
     return [(torch.tensor(ids), E, P) for ids, E, P in [([1, 0], E, P), *others]]
 
 

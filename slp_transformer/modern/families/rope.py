@@ -42,7 +42,8 @@ def rope_from_hf(
     known = {"type", "rope_type", "rope_theta", "partial_rotary_factor", ORIGINAL_LENGTH}
     if unknown := set(content) - known - set(published.values()):
         rope.refuse(min(unknown), content[min(unknown)], "there is no such part here")
-    base = rope.get_optional("rope_theta", float) or settings.get(base_name, float, 10000.0)
+    base = settings.get(base_name, float, 10000.0)
+    base = rope.get_optional("rope_theta", float) or base
     found: dict[str, Any] = {"rope_base": base}
     if share is None:
         rope.check_usual_values(partial_rotary_factor=1.0)
