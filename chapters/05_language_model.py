@@ -89,11 +89,11 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 # %% [markdown]
 # ## The head
 #
-# The last row at the top, $\mathbf h^L_N$, has to predict the next word. Its dot product with each word's
-# embedding is the word's score, or *logit*. At the bottom, the matrix E turns words into rows; at the top, its
-# transpose, the *unembedding*, turns a row into scores of words. So the weights are *tied*. That saves |V|·d numbers:
-# GPT-2 small has 124 million instead of 163. And each word's row learns twice: from being read, and at every position
-# from being predicted. The price: one row has to serve both purposes.
+# The last row at the top, $\mathbf h^L_N$, has to predict the next word. Its dot product with each word's embedding is
+# the word's score, or *logit*. At the bottom, the matrix E turns words into rows; at the top, its transpose, the
+# *unembedding*, turns a row into scores of words. So the weights are *tied*. That saves |V|·d numbers: GPT-2 small has
+# 124 million instead of 163. And each word's row learns twice: from being read, and at every position from being
+# predicted. The price: one row has to serve both purposes.
 #
 # <span class="eq" id="eq-logits">logits · 8.46 · 7.47</span>
 #

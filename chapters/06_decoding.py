@@ -283,8 +283,8 @@ held_out, stream = stream[:3000], stream[3000:]
 torch.manual_seed(0)
 vocab_size, N, d, L = len(tokenizer), 96, 96, 2
 model = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=L))
-model.embedding.tokens.E.data *= 5  # a model this narrow learns faster
-model.embedding.positions.P.data *= 5  # from larger numbers
+for W in model.embedding.parameters():
+    W.data *= 5  # as in chapter 5
 
 # %% alt="Training loss and validation loss in nats per token over 450 steps: both fall steeply at first, then more and more slowly." caption="Loss of the model that writes on this page"
 from slp_transformer.training import train
@@ -304,36 +304,46 @@ curves = {
 plotting.lines(curves, x="step", y="nats per token")
 
 # %% [markdown]
-# Now let it write, greedily: <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref>
-# takes a batch of prompts, and temperature 0 means greedy. The prompts are the beginnings of forty pieces that the
-# model has not seen. What will the most probable music sound like? *Repeats* are the share of runs of four tokens
-# that have occurred earlier in the same piece; here is the piece with most of them.
-#
 # In a tab the six lines are the strings, with the highest on top. A number is the fret at which a string is pressed,
 # 0 an open string; time runs from left to right, and a bar ends at `|`. (A token is a note, such as `TAB<2,3>` for
-# string 2, fret 3, or a place in the bar.)
+# string 2, fret 3, or a place in the bar.) Here is a piece that the model has learned from:
 
 # %%
 from slp_guitar import format_tab
+
+print(format_tab(pieces[-1]))
+
+# %% [markdown]
+# Now it goes on with the beginnings of forty pieces that it has not seen.
+# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> takes a batch of prompts, and
+# temperature 0 means greedy. What will the most probable music sound like?
+
+# %%
 from slp_transformer import generate
-
-
-def repeated_share(ids):
-    runs = list(zip(ids, ids[1:], ids[2:], ids[3:], strict=False))
-    return 1 - len(set(runs)) / len(runs)
-
 
 unseen = slp_guitar.make_practice_corpus(seed=1, num_pieces=40)
 prompts = [tokenizer.encode(piece)[:12] for piece in unseen]
 end = tokenizer.eos_id
 texts = generate(model, prompts, temperature=0, stop=end)
+
+# %% [markdown]
+# *Repeats* are the share of runs of four tokens that have occurred earlier in the same piece. Here is the piece with
+# most of them:
+
+
+# %%
+def repeated_share(ids):
+    runs = list(zip(ids, ids[1:], ids[2:], ids[3:], strict=False))
+    return 1 - len(set(runs)) / len(runs)
+
+
 greedily = max(texts, key=lambda each: repeated_share(each.ids))
 print(format_tab(tokenizer.decode(greedily.ids).tab))
 print(f"{repeated_share(greedily.ids):.0%} repeats")
 
 # %% [markdown]
-# The same notes come back over and over: greedy decoding has fallen into a loop. Where the most probable way leads
-# back to where it was, nothing random leads out. Here the same prompt goes on at random, with top-p, p = 0.9:
+# Greedy decoding has fallen into a loop: what came before makes the same continuation the most probable again, and
+# nothing random leads out. Here the same prompt goes on at random, with top-p, p = 0.9:
 
 # %%
 luck = torch.Generator().manual_seed(4)
@@ -407,9 +417,9 @@ for name, (again, wrong, tokens) in judged.items():
 assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
-# A low τ makes the tail improbable, a low p removes it; both give up variety. None of these is best on both counts,
-# and one run says little: [others](../benchmarks/results/decoding/README.md) rank close ways differently. Decide what
-# you want, and measure it with several seeds.
+# A low τ makes the tail improbable, a low p removes it; both cost variety. In this run greedy decoding slips least, and
+# top-p with p = 0.9 repeats about as often as the corpus: which is better depends on what you want. ([Other
+# seeds](../benchmarks/results/decoding/README.md) rank close ways differently.)
 #
 # Slips can also be ruled out: a function, `allowed`, says before each step which tokens may come next. All other
 # logits become −∞.

@@ -5,9 +5,9 @@
 #
 # Compute each key and each value once, and get the same text faster.
 #
-# To read its 60th character, the model of this page makes 6,958,080 multiplications. How many of them has it made
-# before? You will be able to compute one head token by token with a cache; explain why a cache leaves the output
-# unchanged; count what it saves and the memory it takes; and let a small model draft for a large one. Read first:
+# To read its 60th character, the model of this page makes 6,958,080 multiplications. How many of them does it need? You
+# will be able to compute one head token by token with a cache; explain why a cache leaves the output unchanged; count
+# what it saves and the memory it takes; and let a small model draft for a large one. Read first:
 # [Decoding](06_decoding.py). About 40 minutes.
 
 # %% [markdown]
@@ -154,9 +154,14 @@ print(f"no logit differs by more than {largest:.0e}")
 plotting.show_source(LayerCache.update)
 
 # %% [markdown]
-# A single query needs no mask; several at once, like the 20 and the 10 tokens above, need the last rows of the causal
-# mask.
-#
+# A single query needs no mask. Several at once, like the 20 and the 10 tokens above, need the last rows of the causal
+# mask. These are the rows of three new tokens, with nine in the cache:
+
+# %% alt="A matrix of three rows, tokens 10 to 12, by twelve columns, tokens 1 to 12. All entries are 0 but three: minus infinity in the last two columns of the first row, and in the last column of the second." caption="The mask of three new tokens, with nine in the cache"
+M = causal_mask(12)[9:]
+plotting.heatmap(M, range(10, 13), range(1, 13), "M", "3 × 12", decimals=0)
+
+# %% [markdown]
 # The next token's position is `cache.length`, not 0. This model has 96 positions and no row for a 97th,
 # so <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> stops there and says why:
 
@@ -226,8 +231,8 @@ for how, text in {"without": ids, "with": ids[-1:]}.items():
     print(f"{how} a cache, the 60th token takes {count:,}")
 
 # %% [markdown]
-# One sixtieth is left: all the rest had been computed before. For a model of the size of GPT-2 (with or without a
-# cache, only the last token is scored here):
+# One sixtieth is left. The rest had been computed before, or was masked. For a model of the size of GPT-2 (with or
+# without a cache, only the last token is scored here):
 
 # %% alt="Billions of multiplications for one more token over the tokens so far, up to 1,024. Without a cache the curve rises steeply, to a little over 100 at 1,024 tokens. With a cache it lies flat on the axis." caption="Multiplications for one more token, with a cache and without"
 gpt2 = {"d": 768, "L": 12, "vocab_size": 50257, "scored": 1}
@@ -252,14 +257,9 @@ curves = {"attention": attending, "all else": [rest] * len(lengths)}
 plotting.lines(curves, x="tokens so far", y="billions", at=lengths)
 
 # %% [markdown]
-# The price is memory: two rows of d numbers for each token and block. One text that fills GPT-3's context, at two
-# bytes a number:
-
-# %%
-numbers = 2 * 96 * 2048 * 12288  # keys and values · L · N · d
-print(f"{numbers * 2 / 1e9:.1f} GB")
-
-# %% [markdown]
+# The price is memory: two rows of d numbers for each token and block. [Chapter 8](08_scale.py#what-the-cache-costs)
+# counts it for published models.
+#
 # And these are the times for our small model, on the machine that ran this page:
 
 # %%
@@ -276,9 +276,12 @@ for name, cached in {"without a cache": False, "with a cache": True}.items():
 #
 # With a cache, the model is still called once for each token. Speculative decoding (Leviathan et al. 2023; not in the
 # book) calls it less often. A small model, the draft, proposes a few tokens; the large one reads them all in one call
-# and checks them from left to right. If p is the large model's distribution and q the draft's, it accepts token x
-# with probability min(1, p(x)/q(x)). The first rejected token is replaced by a draw from max(0, p − q), renormalized,
-# and the tokens after it are discarded. The result has exactly the large model's distribution:
+# and checks them from left to right. If p is the large model's distribution and q the draft's, it accepts token x with
+# probability min(1, p(x)/q(x)). The first rejected token is replaced by a draw from max(0, p − q), renormalized, and
+# the tokens after it are discarded.
+#
+# The result has exactly the large model's distribution. Token x is drawn and accepted with probability q · min(1, p/q)
+# = min(p, q). What is missing is p − min(p, q) = max(0, p − q): just what the replacement draws from. In numbers:
 
 # %%
 p = torch.tensor([0.5, 0.3, 0.2, 0.0])

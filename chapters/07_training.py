@@ -5,9 +5,9 @@
 #
 # Train a model to predict the next token: the loss, one step, the loop, and five models to compare.
 #
-# What helps most: a head that looks back, more heads, whole blocks, or more room? You will be able to compute
-# cross-entropy by hand; say why one pass gives a loss at every position; and compare five models, from a table of
-# bigrams to a Transformer. In the whole chapter you also compute perplexity, and do a training step yourself. Read
+# A head that looks back, more heads, whole blocks, more room: how far down does each take the loss? You will be able to
+# compute cross-entropy by hand; say why one pass gives a loss at every position; and compare five models, from a table
+# of bigrams to a Transformer. In the whole chapter you also compute perplexity, and do a training step yourself. Read
 # first: [The language model](05_language_model.py). About 70 minutes; the comparison can wait for another day.
 
 # %% [markdown]
@@ -258,7 +258,8 @@ assert prod(chances * 20) == 0 > sum(map(log, chances * 20))
 # \tag{7.57}
 # $$
 #
-# It is also e to the power of the loss; exercise 3 asks for the proof.
+# It is also e to the power of the loss, since $P^{-1/T}=\exp\bigl(-\tfrac1T\log P\bigr)$ and $-\tfrac1T\log P$ is the
+# mean of [(7.55)](#eq-ce-mean).
 
 # %%
 from slp_transformer.loss import perplexity
@@ -456,7 +457,7 @@ print(f"loss {record.val_loss:.3f}; it predicts:", *predicted)
 # saves checkpoints, resumes and stops early.)
 
 # %% [markdown]
-# ## What each part is worth
+# ## Five models, step by step
 #
 # We build the model up from almost nothing, in the order of Andrej Karpathy's lecture *Let's build GPT* (2023), and
 # compare the validation losses of five versions. All read the same number of characters of *Moby-Dick* at the same
@@ -571,7 +572,7 @@ class Attends(nn.Module):
 
 
 # %% [markdown]
-# As in chapter 5, a narrow model starts from larger values than GPT-2's.
+# As in [chapter 5](05_language_model.py), the embeddings of a narrow model start five times as large.
 
 
 # %%
@@ -667,28 +668,19 @@ plotting.lines(curves, **axes)
 # %% [markdown]
 # ## What dropout is for
 #
-# A model that reads a short text again and again learns it by heart: the training loss goes on falling, the
-# validation loss rises. *Dropout* sets numbers to 0 with probability p, anew in each training step: in X, among the
-# weights of attention and in what each sublayer adds. So memorizing cannot depend on a few numbers that happen to fit
-# together. The others are divided by 1 − p, which keeps the mean; after training nothing is dropped. On 5,000
-# characters, read 80 times, dropout lowered validation loss from about 3.3 nats to [2.5 or
-# 2.6](../benchmarks/results/reasons/README.md), as stopping early did; on a long text it only slowed learning.
+# A model that reads a short text again and again learns it by heart: the training loss goes on falling, the validation
+# loss rises. *Dropout* sets numbers to 0 with probability p, anew in each training step: in X, among the weights of
+# attention and in what each sublayer adds. So memorizing cannot depend on a few numbers that happen to fit together.
+# The others are divided by 1 − p, which keeps the mean; after training nothing is dropped. [On a short
+# text](../benchmarks/results/reasons/README.md) it helped about as much as stopping early; on a long one it only slowed
+# learning.
 
 # %% [markdown] tags=["more"] gist="Five models on a million characters of Shakespeare, and what the last one writes"
 # ## On Tiny Shakespeare
 #
 # Here are the first four models and a larger fifth (four blocks, rows of 128, a quarter more text read) on [a million
-# characters](../benchmarks/results/ladder/README.md) of Shakespeare's plays:
-#
-# | model | nats | bits per character | perplexity |
-# |---|---|---|---|
-# | bigram | 2.492 | 3.60 | 12.1 |
-# | one head | 2.392 | 3.45 | 10.9 |
-# | four heads | 2.222 | 3.21 | 9.2 |
-# | blocks | 2.049 | 2.96 | 7.8 |
-# | more room | 1.766 | 2.55 | 5.8 |
-#
-# A uniform guess among its 65 characters costs 4.17 nats.
+# characters](../benchmarks/results/ladder/README.md) of Shakespeare's plays. The order is the same, and more room gains
+# more. A uniform guess among its 65 characters costs 4.17 nats.
 
 # %% alt="The same five curves for Tiny Shakespeare, over up to 1.5 million characters read. The four small models flatten early, at 2.49, 2.39, 2.22 and 2.05; the last one starts more slowly, crosses them all and ends at 1.77, still falling." caption="Validation loss of the five models on Tiny Shakespeare"
 import csv

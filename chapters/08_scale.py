@@ -249,15 +249,10 @@ axes = {"x": "log₁₀ of operations", "y": "nats per character"}
 plotting.lines(recorded, **axes) if recorded else None
 
 # %% [markdown]
-# | law | runs | α | predicted from all but the last | found |
-# |---|---|---|---|---|
-# | L(N), all at 1,048,576 characters | 5 | 0.047 | 1.788 | 1.850 |
-# | L(D), all with 393,216 parameters | 5 | 0.113 | 1.922 | 1.850 |
-# | L(C), the runs that no cheaper one beats | 10 | 0.065 | 1.818 and 1.651 | 1.857 and 1.719 |
-#
-# The predictions miss by 0.04 to 0.07 nats. L(N) and L(C) promise too much: a million characters are not enough for
-# the larger models. And every power law goes to 0 in the end, but no model's loss can fall below the entropy of the
-# text. So trust a law a little beyond the models that it was fitted to, and less with each step.
+# Fit a law to these runs without the last (L(C): the last two), predict what was left out, and you [miss by 0.04 to
+# 0.07 nats](../benchmarks/results/scaling/README.md): about what L(N) promises for twice the parameters. Trust a law a
+# step ahead, and no further. None can hold forever: every power law goes to 0, but no model's loss can fall below the
+# entropy of the text.
 
 # %% [markdown]
 # ## How many parameters?
@@ -298,9 +293,8 @@ plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 # ## What the cache costs
 #
 # While a model generates text, it keeps a key and a value of each token for each key-value head, in every block
-# ([chapter 6b](06b_cache.py), [(8.53)](06b_cache.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$ numbers for each
-# token, and fewer if heads share keys and values. Can one text's cache be larger than the model's weights? In 16-bit
-# numbers:
+# ([chapter 6b](06b_cache.py)): $2\,n_{layer}\,A\,d_k$ numbers for each token, and fewer if heads share keys and values.
+# Can one text's cache be larger than the model's weights? In 16-bit numbers:
 
 # %%
 for name, model in PUBLISHED_MODELS.items():
@@ -310,9 +304,9 @@ for name, model in PUBLISHED_MODELS.items():
     print(f"{name:15} {line}, {weights:7.1f} GB of weights")
 
 # %% [markdown]
-# It can: at 131,072 tokens, the cache of Qwen3-0.6B takes twelve times the memory of its weights. GPT-3, whose 96
-# heads all have keys and values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7
-# times the memory: its 128 heads share 8 keys and values.
+# It can. At 131,072 tokens, further than Qwen3-0.6B was made for, its cache would take more than twelve times the
+# memory of its weights. GPT-3, whose 96 heads all have keys and values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B
+# keeps 64 times as many tokens in 7 times the memory: its 128 heads share 8 keys and values.
 #
 # The formula gives the size of our own cache:
 
@@ -500,9 +494,10 @@ blue = {"before": unknown} | {name: b for name, (_, b) in results.items()}
 plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
-# With r = 1, LoRA reaches [a little less than half](../benchmarks/results/chapter_seeds/README.md) of what training
-# all weights gains; with r = 8, more than half, and most where it is in the feedforward layers, too. Each copy gets
-# worse on the first styles. But with LoRA the base is still there underneath.
+# After 120 steps, each at a rate of its own, r = 1 has made [a little less than
+# half](../benchmarks/results/chapter_seeds/README.md) of the gain of all weights; with r = 8 it is more than half, and
+# most where LoRA is in the feedforward layers, too. With more steps the gap may close: try 480. Each copy gets worse on
+# the first styles. But with LoRA the base is still there underneath.
 #
 # Merging adds AB to W: the same outputs up to rounding, from an ordinary model, as fast as before. Or remove A and B,
 # and the base is back, bit for bit.

@@ -32,7 +32,7 @@ learned, held_out = stream[: len(stream) * 9 // 10], stream[-13_000:]
 torch.manual_seed(0)
 model = TransformerLM(TransformerConfig(tokenizer.vocab_size, 64, 64, 4, 3))
 for W in model.embedding.parameters():
-    W.data *= 5  # narrow models learn faster from these (chapter 7)
+    W.data *= 5  # as in chapter 5
 how = {
     "steps": 700,
     "eval_interval": 700,
@@ -69,25 +69,27 @@ from slp_transformer.hooks import HookedModule
 plotting.show_source(HookedModule.hook_point)
 
 # %% [markdown]
-# Activations can be changed, too: a function takes an activation and returns the one to use instead. Here block 1's
-# attention adds nothing to the stream; then its second head outputs zeros. This is called *ablation*. How much will
-# the loss rise?
+# Activations can be changed, too: a function takes an activation and returns the one to use instead. Here the attention
+# of block 0 adds nothing to the stream, then that of block 1; then its second head outputs zeros. This is called
+# *ablation*. Which will hurt?
 
 # %%
 from slp_transformer.interpret import zero_ablate
 from slp_transformer.training.evaluation import mean_loss
 
-before = mean_loss(model, held_out, 64)
-with patch_activations(model, patches={"1.T2": lambda T2: 0 * T2}):
-    without = mean_loss(model, held_out, 64)
+before, without = mean_loss(model, held_out, 64), []
+for l in (0, 1):
+    with patch_activations(model, patches={f"{l}.T2": lambda T2: 0 * T2}):
+        without.append(mean_loss(model, held_out, 64))
 with patch_activations(model, patches={"1.head": zero_ablate(1)}):
     no_head = mean_loss(model, held_out, 64)
 assert mean_loss(model, held_out, 64) == before  # nothing is left
-print(f"{before:.3f} nats; without block 1's attention {without:.3f},")
-print(f"without its second head {no_head:.3f}")
+assert without[0] > without[1] + 0.1
+print(f"{before:.3f} nats; without block 0's attention {without[0]:.3f},")
+print(f"without block 1's {without[1]:.3f}, its second head {no_head:.3f}")
 
 # %% [markdown]
-# Hardly at all: this model makes little use of block 1's attention. Afterwards the model is as before, bit for bit.
+# Block 0's attention matters, block 1's hardly. Afterwards the model is as before, bit for bit.
 
 # %% [markdown]
 # ## What heads look at
@@ -214,10 +216,9 @@ print(f"true {''.join(follows)}")
 # that attends to the previous token and writes what it read, so that each token's row also says which token came
 # before it.
 #
-# To see them form, we make sequences that only the rule can predict. Each has an order of its own, a random
-# permutation that says which token follows which, and three times in ten it jumps to a random token instead. Nothing
-# can be memorized, since the next sequence has another order. The loss counts only what the rule can predict: pairs
-# that have occurred before.
+# To see them form, we make sequences that only the rule can predict. Each has a secret order: a random permutation that
+# says which token follows which. Seven times in ten the next token obeys it, else it is random. No order comes twice,
+# so nothing can be memorized. The loss counts only pairs that the sequence has already shown once.
 
 # %%
 V, N = 24, 32
@@ -250,15 +251,11 @@ def rule_targets(ids, after):
     return ids[:, 1:].masked_fill(~(kept & before), IGNORE_INDEX)
 
 
-# %% [markdown]
-# `train` takes any object with these three methods: `draw` makes a random batch, `iter_eval` the validation batches,
-# and `fingerprint` identifies the data.
-
 # %%
 from slp_transformer.data.batches import Batch
 
 
-class Orders:
+class Orders:  # the three methods that `train` needs of any data
     def draw(self, batch_size, generator):
         after = torch.rand(batch_size, V, generator=generator).argsort(-1)
         ids = follow(after, generator)
@@ -518,8 +515,8 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    <details><summary>Answer</summary>
 #
-#    E is tied, so each logit is the product of a character's row with a row of E, and a row's product with
-#    itself is a sum of squares.
+#    E is tied, so each logit is the product of the character's row with a row of E. With itself this is a sum of
+#    squares, with any other random row about 0. (The position in X is only a small addition.)
 #
 #    </details>
 #

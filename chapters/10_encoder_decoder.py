@@ -269,12 +269,8 @@ plotting.show_source(MultiHeadAttention.project)
 # %% [markdown]
 # ## The decoder block
 #
-# The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with a third sublayer between its two: it,
-# too, reads a normalized copy of the stream and adds to it. The top row is [(8.40, 7.41)](03_one_matrix.py#eq-T1) to
-# [(8.42, 7.43)](03_one_matrix.py#eq-T3), the bottom row [(8.43, 7.44)](03_one_matrix.py#eq-T4) to
-# [(8.45, 7.46)](03_one_matrix.py#eq-T-H) with $\mathbf C^3$ for $\mathbf T^3$. The row between is new, and has no
-# number in the book; for each head it makes the **Q**, **K** and **V** of [(13.11)](#eq-cross-QKV), and it ends with
-# $\mathbf W^O$.
+# The decoder's block (Fig. 13.6) is [chapter 2](02_block.py)'s with one sublayer more. It works like the others:
+# normalize, compute, add.
 #
 # $$
 # \begin{aligned}
@@ -289,6 +285,10 @@ plotting.show_source(MultiHeadAttention.project)
 # \mathbf H&=\mathbf T^5+\mathbf C^3
 # \end{aligned}
 # $$
+#
+# The top and bottom rows are [(8.40, 7.41)](03_one_matrix.py#eq-T1) to [(8.45, 7.46)](03_one_matrix.py#eq-T-H), with
+# $\mathbf C^3$ for $\mathbf T^3$. The middle row is new, and unnumbered in the book; for each head it makes the **Q**,
+# **K** and **V** of [(13.11)](#eq-cross-QKV), and it ends with $\mathbf W^O$.
 
 
 # %%
@@ -513,8 +513,7 @@ def spell(ids):
 
 
 # %% [markdown]
-# *Teacher forcing*: in training, the decoder reads the correct target so far, not its own output. Its input is the
-# target shifted one step to the right. Thanks to the causal mask, all positions of a target are scored in one pass.
+# As in [chapter 7](07_training.py#teacher-forcing), the decoder reads the correct target, shifted by one.
 
 
 # %%
@@ -645,10 +644,10 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 # step should attend to: it finds this diagonal by lowering the loss. (The last row writes
 # `end`; its weights can be anything.)
 #
-# It is tempting to read such a map as an explanation. Be careful. [With other weights at the
-# start](../benchmarks/results/chapter_seeds/README.md) only 35% of the rows look most at the mirrored note, and 97%
-# of the unseen licks still come out right: an encoder row also contains information about its neighbors, so attending
-# to one of them works too. A map shows where a model attends; other patterns can give the same outputs.
+# It is tempting to read such a map as an explanation. Be careful. With [other initial
+# weights](../benchmarks/results/chapter_seeds/README.md) the model is almost as good, and its map shows no diagonal: an
+# encoder row also knows its neighbors, so looking at one of them works too. A map says where a model attends, not why
+# it is right.
 
 # %% [markdown]
 # ## Try it

@@ -77,13 +77,7 @@ print(format_tab(corpus[0]))
 # %% [markdown]
 # ## From tab to tokens
 #
-# `TAB<string,fret>` is a note at this place on the neck, and `WITH<string,fret>` another one that sounds with
-# it. `BAR<k>` begins a bar of k steps, and `POS<k>` says that the notes after it start k steps after the bar
-# line; without it they start on the bar line. A bar that has occurred before is a single token: `SAME<1>`
-# repeats the bar before, `SAME<2>` the one before that. A header names the tuning and the capo (a clamp that
-# raises all strings), the steps per quarter note (three in the piece below), the time signature and the key. Decoding
-# the ids gives the same bars back. (Details:
-# <autoref identifier="slp_guitar.tab_tokenizer">slp_guitar.tab_tokenizer</autoref>.)
+# The last bar above has two moments: a note, then a chord of five. What could its tokens be?
 
 # %%
 from slp_guitar import TabTokenizer
@@ -92,10 +86,23 @@ tokenizer, first = TabTokenizer(), corpus[0]
 ids = tokenizer.encode(first)
 back = tokenizer.decode(ids)
 assert back.tab.bars == first.bars and back.num_invalid_tokens == 0
-print(f"|V| = {len(tokenizer)}; the first piece has {len(ids)} tokens:")
-print(*tokenizer.to_tokens(ids[:9]), "…")
+print(f"|V| = {len(tokenizer)}; the first piece has {len(ids)} tokens,")
+print("its last bar:", *tokenizer.to_tokens(ids)[-9:-1])
 
 # %% [markdown]
+# `BAR<k>` begins a bar of k steps. `TAB<string,fret>` is a note at this place on the neck, and `WITH<string,fret>`
+# another one that sounds with it. `POS<k>` says that what follows starts k steps after the bar line; without it, it
+# starts on the bar line. Decoding gives the same bars back.
+
+# %% [markdown] tags=["more"] gist="Bars that come again, and what the header says"
+# A bar that has occurred before is a single token: `SAME<1>` repeats the bar before, `SAME<2>` the one before that. A
+# header names the tuning and the capo (a clamp that raises all strings), the steps per quarter note, the time signature
+# and the key. (Details: <autoref identifier="slp_guitar.tab_tokenizer">slp_guitar.tab_tokenizer</autoref>.)
+
+# %%
+print(*tokenizer.to_tokens(ids[:7]), "…")
+
+# %% [markdown] tags=["path"]
 # One piece in ten is *held out*: we never train on it, only measure the loss. The others, joined end to end, are the
 # training data, and from here on, `corpus`.
 
@@ -170,8 +177,8 @@ plotting.lines(
 # %% [markdown]
 # ## Sampling pieces
 #
-# From the beginning of a piece, `<bos>`, a tuning and no capo, we sample one token after another until the model
-# produces `<eos>` or its context window is full. How many of 5,000 tokens will break the rules of tab?
+# From the beginning of a piece, `<bos>`, a tuning and no capo (a clamp), we sample one token after another until the
+# model produces `<eos>` or its context window is full. How many of 5,000 tokens will break the rules of tab?
 
 # %%
 from slp_transformer.generation import generate
@@ -405,26 +412,16 @@ assert 0.8 < shares["a bigram"] < shares["the model"]
 plotting.bars(list(shares.values()), list(shares), top=1)
 
 # %% [markdown]
-# More than half of the chords drawn by chance cannot be held. Of the bigram's chords, almost nine in ten can: knowing
-# the previous note goes a long way. [Models](../benchmarks/results/chapter_seeds/README.md) are at 94% or more, so
-# this measure alone says little about what they have learned.
+# More than half of the chords drawn by chance cannot be held. [Models](../benchmarks/results/chapter_seeds/README.md)
+# are at 94% or more. But a bigram comes close to nine in ten, so most of that needs no Transformer. What would tell
+# them apart? Whole phrases, and the loss.
 
 # %% [markdown] tags=["more"] gist="A model of 403 real tabs, against a 5-gram"
 # ## From real tabs
 #
-# Tabs on the web were fingered by people and are less regular. These commands train such a model on a
-# folder of them, and evaluate it:
-#
-# ```sh
-# slp-transformer train tabs DATA/train --val-data DATA/valid --out-dir runs/classical
-# slp-transformer evaluate runs/classical --samples 24 --max-new-tokens 2000 \
-#     --temperature 1
-# ```
-#
-# From 403 classical tabs of classtab.org it learns, in eleven minutes on one core, to need [4.30 or 4.41 bits per
-# note](../benchmarks/results/guitar_lm/README.md) on tabs by other composers; a 5-gram over the same tokens needs
-# 6.05. (Bits per note: the loss in nats, summed over all tokens and divided by ln 2 and by the number of notes.) A
-# wider model with most of the parts of chapter 14 (`--config guitar`) needs 3.72, in one run.
+# Tabs on the web were fingered by people and are less regular. A model of 403 classical ones needs [about a quarter
+# fewer bits per note](../benchmarks/results/guitar_lm/README.md) than a 5-gram, on tabs by other composers. (Bits per
+# note: the loss in nats, summed over all tokens and divided by ln 2 and by the number of notes.)
 
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it

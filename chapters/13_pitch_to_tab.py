@@ -14,8 +14,9 @@
 # %% [markdown]
 # ## From one note to many fingerings
 #
-# A MIDI file says what sounds, but not where to play it. Middle C alone has five places on the neck. In how many ways
-# can these eight notes be fingered? Any place of one note goes with any place of the next, so the numbers multiply.
+# A MIDI file says what sounds, but not where to play it. Middle C alone has four places on our neck of nineteen frets.
+# In how many ways can these eight notes be fingered? Any place of one note goes with any place of the next, so the
+# numbers multiply.
 
 # %%
 from math import prod
@@ -152,14 +153,15 @@ measure("hand-written costs", find_cheapest_fingering)
 # %% [markdown]
 # ## Notes in, tab out
 #
-# Chapter 10's encoder-decoder needs no costs: it translates pitches into places, one for each note. So the decoder
-# reads a note, writes its place, reads the next note. It cannot skip one, and its cross-attention is free for the
-# notes around it. A note's id is its height above the lowest open string in semitones, plus 1 (and plus 64 if it
-# sounds with the note before, 128 after a gap).
+# Chapter 10's encoder-decoder needs no costs: it translates pitches into places, one for each note. The decoder
+# alternates: it reads a note, writes its place, reads the next. So it can skip none, and its cross-attention is free
+# for the notes around it.
 
 # %%
 from slp_guitar.fingering import seq2seq
 
+# semitones above the lowest open string, plus 1; with the note before 64 more,
+# after a gap 128
 source = seq2seq.encode_source(held_out[0])
 target = seq2seq.encode_target(held_out[0])
 reads = seq2seq.interleave_notes_and_targets(source, target)
@@ -314,25 +316,19 @@ measure(
 #
 # ## Tab that people wrote
 #
-# The practice corpus was written by rules, which the model has learned: there, it does better than the costs written
-# by hand. On [26 classical pieces](../benchmarks/results/pitch_to_tab/README.md) from classtab.org it is the other
-# way round (some rows were chosen after a look at the 26):
+# The practice corpus was written by rules, which the model has learned: there, it does better than the costs written by
+# hand. On [26 classical pieces](../benchmarks/results/pitch_to_tab/README.md) by other composers than those of the 403
+# that it learned from, it is the other way round:
 #
-# | how the strings are chosen | learned from | notes on the right string |
-# |---|---|---|
-# | lowest fret | nothing | 73.7% |
-# | an encoder-decoder writes place by place | 403 other pieces | 76.5% |
-# | a decoder alone writes place by place | the same 403 | 77.1% |
-# | search, hand-written costs | nothing | 79.8% |
-# | the same, and notes ring on: what `slp-transformer tab` uses | nothing | 81.2% |
-# | search, fitted costs, notes ring on | 16 of the 403 | 81.2% |
-# | search, costs learned by a network, three seeds | the same 403 | 83.2 to 83.7% |
+# | how the strings are chosen | notes on the right string |
+# |---|---|
+# | lowest fret | 73.7% |
+# | an encoder-decoder writes place by place | 76.5% |
+# | search, hand-written costs | 79.8% |
 #
-# Both models that write token by token lose to the search, and longer training and a wider model did not change that.
-# An early mistake, which they go on reading, may move whole passages to another position; the search compares whole
-# fingerings. And its costs are about distances: of a fret from the hand, of a move, within a shape. Those carry over
-# from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches, and what it can learn are
-# costs.
+# The Transformer goes on reading its own early mistake, and stays in the wrong position. The search compares whole
+# fingerings, and its costs are distances, which hold for any composer. (Costs that a network has learned do better
+# still.)
 #
 # One difference leads to the next chapter. The cost of a move depends on the distance $p-q$ alone, so it holds
 # anywhere on the neck; the model learns a row of P for each absolute position in its window. With [rotary

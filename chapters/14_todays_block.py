@@ -5,10 +5,11 @@
 #
 # Replace four parts of the block, one at a time, and load models in the form in which others publish them.
 #
-# What separates the block that you know from Llama's? Four parts, and no more: once they are replaced, both give the
-# same logits. You will be able to say what RMSNorm, rotary positions, shared keys and the gate change, and what they
-# leave unchanged; load a Llama, Qwen3, GPT-2 or BERT; and say what today's parts gain in the same training time. Read
-# first: [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py). About 60 minutes.
+# What separates the block that you know from Llama's? Four parts of the block, and a head of its own where E is not
+# tied: once they are replaced, both give the same logits. You will be able to say what RMSNorm, rotary positions,
+# shared keys and the gate change, and what they leave unchanged; load a Llama, Qwen3, GPT-2 or BERT; and say what
+# today's parts gain in the same training time. Read first: [The block](02_block.py), [One matrix X](03_one_matrix.py)
+# and [The input](04_input.py). About 60 minutes.
 
 # %% [markdown]
 # ## The norm without its mean
@@ -434,103 +435,19 @@ assert not folder.exists()
 # ## A loss in fewer seconds
 #
 # How much training time do today's parts save, and which would you miss most? Beside those above there are four more.
-# The feedforward layer uses squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the
-# stream are initialized to zero, so that every block begins as $\mathbf H=\mathbf X$. The head is untied from the
-# embeddings. And *Muon* trains the matrices inside blocks.
+# The feedforward layer uses squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream
+# are initialized to zero, so that every block begins as $\mathbf H=\mathbf X$. The head is untied from the embeddings.
+# And *Muon* trains the matrices inside blocks.
 #
-# AdamW treats every number of a matrix by itself, Muon the matrix as a whole. The running mean of the gradients
-# usually has a few large singular values and many small ones. Muon brings all of them to about 1: the directions
-# stay, and none is too small to matter. No singular values have to be computed for that. Divide the mean by the root
-# of its sum of squares and call the result **X** (here **X**, A and G stand for other things than above). Five
-# *Newton-Schulz* iterations,
+# Take rotary positions out of [today's recipe](../benchmarks/results/parts/README.md), and in the same sixteen CPU
+# seconds it loses 0.17 nats a character; put them alone into the book's block, and it gains 0.28. Others help only
+# together: without the norm of queries and keys today's recipe loses 0.25, but alone in the book's block it gains
+# nothing.
 #
-# $$
-# \begin{aligned}
-# \mathbf X&\leftarrow a\mathbf X+(b\mathbf A+c\mathbf A^2)\mathbf X,\qquad\mathbf A=\mathbf X\mathbf X^\top\\
-# (a,b,c)&=(3.4445,\,-4.775,\,2.0315)
-# \end{aligned}
-# $$
+# [All together](../benchmarks/results/time_to_loss/README.md) reach in 22 seconds a loss for which nanoGPT's recipe
+# takes 120. But of these 120 the learning rate alone saves more than a third: tune it before you change the model.
 #
-# turn each singular value $s$ into $as+bs^3+cs^5$ each time (Jordan et al. 2024). They soon come near 1, though
-# not to 1 exactly:
-
-
-# %%
-def towards_one(s):
-    for _ in range(5):
-        s = 3.4445 * s - 4.775 * s**3 + 2.0315 * s**5
-    return s
-
-
-torch.manual_seed(17)
-G = torch.randn(6, 8) * torch.logspace(0, -1.5, 6)[:, None]  # a gradient
-U, S, V = torch.linalg.svd(G, full_matrices=False)
-S = S / S.norm()
-print("before:", *(f"{s:.2f}" for s in S))
-print("after: ", *(f"{s:.2f}" for s in towards_one(S)))
-
-# %% [markdown]
-# PyTorch's Muon does the same with matrix products alone, in bfloat16. A matrix [6×8] whose singular values
-# are all 1 has a root mean square of $1/\sqrt8$. So the step is scaled by 0.2 times the root of the longer
-# side, here 8: its root mean square is then about 0.2; AdamW's is usually 0.2 to 0.4 (Liu et al. 2025), and
-# one learning rate works for both.
-
-# %%
-W = torch.nn.Parameter(torch.zeros(6, 8))
-W.grad = G
-how = {"momentum": 0.0, "weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}
-torch.optim.Muon([W], lr=1.0, **how).step()
-by_hand = -0.2 * math.sqrt(8) * U @ torch.diag(towards_one(S)) @ V
-torch.testing.assert_close(W.detach(), by_hand, rtol=0, atol=0.03)
-print(f"root mean square of the step: {W.square().mean().sqrt():.2f}")
-
-# %%
-from slp_transformer.training.optimizers import make_muon
-
-plotting.show_source(make_muon, only=["muon", "return"])
-
-# %% [markdown]
-# Embeddings, the head, gains and biases are trained by AdamW. On the command line, each part is a flag:
-#
-# ```sh
-# slp-transformer train text my-texts --out-dir runs/mine --optimizer muon \
-#     --schedule linear --positions rotary --normalization rms --qk-norm \
-#     --activation relu2 --no-ffn-bias --zero-init --no-tied
-# ```
-#
-# Now exchange [one part at a time](../benchmarks/results/parts/README.md), in both directions. All train for the same
-# sixteen CPU seconds on Tiny Shakespeare, so a faster recipe takes more steps. The loss is in nats a character:
-#
-# | recipe | today's parts, but this one the book's | the book's block, but this part today's |
-# |---|---|---|
-# | none exchanged | 1.96 | 2.35 |
-# | Muon (the book: AdamW) | 2.09 | 2.31 |
-# | rotary positions (learned) | 2.13 | 2.07 |
-# | RMSNorm, feedforward without biases (layer norm, with biases) | 1.96 | 2.37 |
-# | norm of queries and keys (none) | 2.21 | 2.38 |
-# | squared ReLU (ReLU) | 1.97 | 2.36 |
-# | zeros at the start (none) | 1.97 | 2.37 |
-# | untied head (tied) | 2.00 | 2.36 |
-#
-# Differences up to 0.04 are no larger than those between seeds. In today's recipe you would miss the norm of queries
-# and keys most, then rotary positions and Muon; in the book's block only rotary positions clearly help. So parts
-# depend on each other, and on the learning rate: with [a better one](../benchmarks/results/parts/README.md), Muon
-# helps the book's block, too.
-#
-# And all together? Here are [CPU seconds](../benchmarks/results/time_to_loss/README.md) until the validation loss has
-# fallen to the value above each column, beside recipes that others use:
-#
-# | recipe | 1.915 | 1.775 | 1.66 |
-# |---|---|---|---|
-# | nanoGPT's, AdamW at a rate of 1e-3, 2,000 steps | 120 | not reached | not reached |
-# | the same at 3e-3 | 76 | not reached | not reached |
-# | GPT-2 by Hugging Face's Trainer, 3e-3 | 87 | not reached | not reached |
-# | all of today's parts, `--config shakespeare` | 22 | 49 | 108 |
-#
-# (In the last row each loss has a run of its own length.) From the first row to the second, the learning rate alone
-# saves more than a third of the time: tune it before you change the model.
-#
-# Below are the curves behind the first table: choose which parts to see.
+# In this figure, choose which parts to see.
 
 # %% alt="Loss against seconds of one CPU thread for today's recipe and the book's block. Both curves fall; today's is below the book's from the first measurement on." caption="Loss against seconds, part by part"
 import json
@@ -548,9 +465,67 @@ plotting.interactive_lines(
 ) if curves else None
 
 # %% [markdown]
-# Does this carry over to large models? For Muon, reports differ: about half of AdamW's compute (Liu et al. 2025,
-# arXiv 2502.16982, by scaling laws of smaller models), or 1.4 times as fast at 0.1 billion parameters, but only 1.1
-# times at 1.2 billion (Wen et al. 2025, arXiv 2509.02046).
+# ### Muon
+#
+# AdamW treats every number of a matrix by itself, Muon (Jordan et al. 2024) the matrix as a whole. The running mean of
+# the gradients usually has a few large singular values and many small ones. Muon brings all of them to about 1: the
+# directions stay, and none is too small to matter.
+
+# %%
+torch.manual_seed(17)
+gradient = torch.randn(6, 8) * torch.logspace(0, -1.5, 6)[:, None]
+U, S, V = torch.linalg.svd(gradient, full_matrices=False)
+S = S / S.norm()
+
+W = torch.nn.Parameter(torch.zeros(6, 8))
+W.grad = gradient
+how = {"momentum": 0.0, "weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}
+torch.optim.Muon([W], lr=1.0, **how).step()
+scale = 0.2 * math.sqrt(8)  # explained below
+print("before:", *(f"{s:.2f}" for s in S))
+after = torch.linalg.svdvals(W.detach() / scale)
+print("after: ", *(f"{s:.2f}" for s in after))
+
+# %% [markdown]
+# No singular values have to be computed for that. Divide the mean by the root of its sum of squares and call the result
+# **Z**. Five *Newton-Schulz* iterations,
+#
+# $$
+# \begin{aligned}
+# \mathbf Z&\leftarrow a\mathbf Z+b\,\mathbf Z\mathbf Z^\top\mathbf Z+c\,(\mathbf Z\mathbf Z^\top)^2\mathbf Z\\
+# (a,b,c)&=(3.4445,\,-4.775,\,2.0315)
+# \end{aligned}
+# $$
+#
+# turn each singular value $s$ into $as+bs^3+cs^5$ each time. They soon come near 1, though not to 1 exactly. PyTorch
+# does this with matrix products alone, in bfloat16:
+
+
+# %%
+def towards_one(s):
+    for _ in range(5):
+        s = 3.4445 * s - 4.775 * s**3 + 2.0315 * s**5
+    return s
+
+
+by_hand = -scale * U @ torch.diag(towards_one(S)) @ V
+torch.testing.assert_close(W.detach(), by_hand, rtol=0, atol=0.03)
+print(f"root mean square of the step: {W.square().mean().sqrt():.2f}")
+
+# %% [markdown]
+# Why `scale`? A matrix [6×8] whose singular values are all 1 has a root mean square of $1/\sqrt8$. Times 0.2 and the
+# root of the longer side, here 8, it is about 0.2; AdamW's is usually 0.2 to 0.4 (Liu et al. 2025), and one learning
+# rate works for both. Embeddings, the head, gains and biases are trained by AdamW.
+
+# %%
+from slp_transformer.training.optimizers import make_muon
+
+plotting.show_source(make_muon, only=["muon", "return"])
+
+# %% [markdown]
+# Does this carry over to large models? Reports differ: about half of AdamW's compute (Liu et al. 2025, arXiv
+# 2502.16982, by scaling laws of smaller models), or 1.4 times as fast at 0.1 billion parameters, but only 1.1 times at
+# 1.2 billion (Wen et al. 2025, arXiv 2509.02046).
 
 # %% [markdown]
 # ## Try it

@@ -31,7 +31,7 @@ CLAIM = re.compile(
 )
 BASES = Path(__file__).with_suffix(".toml")
 CHANCE = re.compile(r"manual_seed|randn|\btrain\(|optimizer\.step|\.sample|generate\(")
-RECORD = re.compile(r"benchmarks/results/[\w/]+")
+RECORD = re.compile(r"benchmarks/results/\w+(?:/(?!README)\w+)*")
 SEVERAL = re.compile(
     r"\bseeds\b|\bone (?:seed|run)\b|\bof (?:\d+|three|four|five) (?:models|pairs)", re.I
 )

@@ -474,7 +474,9 @@ def _path_note(chapter: Chapter, page) -> str:
         goes_on = f'goes on with <a href="{url}">{then.number} · {then.title}</a>'
     if not site.times[chapter.path.stem].short:
         goes_on = f"leaves this chapter out; it {goes_on}" if after else "leaves this chapter out"
-    return f"<span>The {path} {goes_on}.</span>"
+    is_marked = "(whole chapter)" in chapter.script
+    marks = " <em>(Whole chapter)</em> marks what it leaves out." * is_marked
+    return f"<span>The {path} {goes_on}.{marks}</span>"
 
 
 def measured() -> dict[str, str]:
