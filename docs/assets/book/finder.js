@@ -343,7 +343,7 @@ const wordsIn = (text) => text.match(WORD)?.length ?? 0;
 
 /** Whether a text is a formula and nothing else: prose of few words is short. @param {string} text */
 const isFormula = (text) =>
-  wordsIn(text) < 3 && !text.match(NUMBER) && text.replace(WORD, "").match(/\S/g)?.length > 12;
+  wordsIn(text) < 3 && !text.match(NUMBER) && text.replace(WORD, "").replace(/\s/g, "").length > 12;
 
 /**
  * Whether a run is the first of a block: nothing stands above it as near as lines stand.
