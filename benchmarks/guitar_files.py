@@ -231,7 +231,8 @@ def list_pitches(witness: dict[str, Any]) -> tuple[list[Any], int]:
     found = []
     for own in staves:
         for bar, onset, string, fret in own["notes"]:
-            start = own["tuning"][string - 1] + own["capo"] if string else 0
+            is_known = 0 < string <= len(own["tuning"])
+            start = own["tuning"][string - 1] + own["capo"] if is_known else 0
             found.append((bar, onset, start + fret))
     return found, len(staves)
 

@@ -17,6 +17,7 @@ MAX_FRET = 19
 FRETS_OF_LONG_NECKS = 24
 """Where a part needs it, and nobody says how many frets the neck has."""
 MAX_SPAN = 4
+MAX_CAPO = 12
 
 
 class Note(NamedTuple):

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from slp_guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs
-from slp_guitar.commands.song_options import CAPO
 from slp_guitar.formats.registry import check_writable_suffix, find_format
+from slp_guitar.fretboard import MAX_CAPO
 from slp_guitar.plugin import EXTRA
 from slp_guitar.tab_session import TabSession, is_music_file
 from slp_guitar.theory import KEY_NAMES, TIME_SIGNATURES
-from slp_transformer._internal.config_checks import OPEN_SHARE, suggest_closest_match
+from slp_transformer._internal.config_checks import OPEN_SHARE, suggest_closest_match, within
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer._internal.settings import setting, settings
 from slp_transformer.data.dataset import Dataset
@@ -72,7 +72,7 @@ class GenerateTabs:
     """
 
     tuning: str = setting("standard", example="drop-D")
-    capo: int = setting(0, CAPO, example=3)
+    capo: int = setting(0, within(0, MAX_CAPO), example=3)
     key: str | None = setting(None, example="Am")
     time_signature: str | None = setting(None, example="3/4")
     style: str | None = setting(None, example="Jazz")

@@ -271,3 +271,9 @@ def test_no_module_imports_itself_by_way_of_others():
     graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=True)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     TopologicalSorter(imports).prepare()  # raises CycleError, which shows the circle
+
+
+@pytest.mark.parametrize("package", ["slp_transformer", "slp_transformer.modern", "slp_guitar"])
+def test_dir_names_what_is_public_and_nothing_else_of_the_imports(package):
+    module = importlib.import_module(package)
+    assert {*module.__all__} <= {*dir(module)} and "attach" not in dir(module)

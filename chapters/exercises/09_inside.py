@@ -69,8 +69,8 @@ check.logit_lens(my_logit_lens)
 # %% [markdown]
 # ### Exercise 4 · Ablating a head
 #
-# (`mh-par-head` and `mh-par-out`) `heads` [A × N × d_v] are the outputs of a layer's heads, and `W_O` is
-# [A·d_v × d]. Return what the layer adds to the stream if the output of head `c`, counted from 0, is set to 0.
+# (`mh-par-head` and `mh-par-out`) `heads` [A × N × d_v] are the outputs of a layer's heads, two or more, and
+# `W_O` is [A·d_v × d]. Return what the layer adds to the stream if the output of head `c`, counted from 0, is set to 0.
 
 # %% tags=["exercise"]
 

@@ -168,7 +168,9 @@ def numbers_without_record(claim: Claim, root: Path) -> list[str]:
 
 @cache
 def _numbers_in(record: Path) -> frozenset[float]:
-    files = [path for path in record.rglob("*") if path.is_file()] if record.is_dir() else [record]
+    # A file is named without its ending.
+    found = record.rglob("*") if record.is_dir() else record.parent.glob(f"{record.name}*")
+    files = [path for path in found if path.is_file()]
     texts = (path.read_text(encoding="utf-8", errors="replace") for path in files)
     return frozenset(float(x) for text in texts for x in re.findall(r"\d*\.?\d+", text))
 

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, TypeVar
 
 from slp_guitar.fingering.playable_chords import UnplayablePolicy
 from slp_guitar.formats.registry import writable_suffixes
-from slp_transformer._internal.config_checks import SIZE, Range, is_integer
+from slp_guitar.fretboard import MAX_CAPO
+from slp_transformer._internal.config_checks import SIZE, within
 from slp_transformer._internal.plugins import Options
 from slp_transformer._internal.settings import setting, settings
 from slp_transformer.tasks.data_settings import Positional, UseAppendAction, arg
@@ -15,14 +16,6 @@ T = TypeVar("T")
 OUTPUT_HELP = f"a file to write to: {', '.join(writable_suffixes())}."
 Output = Annotated[T, arg(aliases=["-o"], help=OUTPUT_HELP)]
 MOST_FRETS = 36
-
-
-def within(low: int, high: int) -> Range:
-    """Return the range of whole numbers from one to another."""
-    return (lambda n: is_integer(n) and low <= n <= high), f"from {low} to {high:,}"
-
-
-CAPO, FRETS = within(0, 12), within(1, MOST_FRETS)
 
 
 @settings
@@ -49,7 +42,7 @@ class SongOptions(Options):
     quantize: int | None = setting(None, SIZE, example=1)
     one_channel: bool = setting(False, no_example="of MIDI files alone")
     steps_per_quarter: int | None = setting(None, SIZE, no_example="of ASCII tabs alone")
-    max_fret: int | None = setting(None, FRETS, example=9)
+    max_fret: int | None = setting(None, within(1, MOST_FRETS), example=9)
 
 
 @settings
@@ -101,7 +94,7 @@ class TabOptions(SongOptions):
 
     output: Output[Path | None] = setting(None, no_example="a file")
     tuning: str | None = setting(None, example="drop-D")
-    capo: int | None = setting(None, CAPO, example=1)
+    capo: int | None = setting(None, within(0, MAX_CAPO), example=1)
     keep_shapes: bool = setting(False, example=True, given={"capo": 3})
     transpose: int = setting(0, within(-36, 36), example=2)
     max_span: int | None = setting(None, within(1, 12), example=2)

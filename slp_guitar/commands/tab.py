@@ -9,7 +9,7 @@ from pathlib import Path
 from slp_guitar import fretboard
 from slp_guitar.ascii.writer import format_tab
 from slp_guitar.commands import rare_collections
-from slp_guitar.commands.song_options import MOST_FRETS, ConvertOptions, TabOptions, within
+from slp_guitar.commands.song_options import MOST_FRETS, ConvertOptions, TabOptions
 from slp_guitar.fingering import fingering_pieces
 from slp_guitar.fingering.costs import read_weights
 from slp_guitar.fingering.fingering_pieces import CapoSuggestion, DoubtfulMoment
@@ -23,7 +23,7 @@ from slp_guitar.tab import MAX_STRINGS, Bar, Event, Tab, TabNote
 from slp_guitar.tab_header import parse_tuning
 from slp_guitar.text_time import infer_timing
 from slp_transformer._internal.atomic_write import check_writable_path
-from slp_transformer._internal.config_checks import check_range
+from slp_transformer._internal.config_checks import check_range, within
 from slp_transformer.cli.console import format_count, print_result, print_status
 from slp_transformer.tasks.reports import format_table
 

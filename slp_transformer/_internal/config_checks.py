@@ -33,6 +33,12 @@ def is_bool(value: Any) -> bool:
     return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", ""))
 
 
+def within(low: int, high: int) -> Range:
+    """Return the range of whole numbers from one to another."""
+    return (lambda n: is_integer(n) and low <= n <= high), f"from {low} to {high:,}"
+
+
+NUM_WRITTEN: Range = within(1, 10**6)  # all are in memory
 COUNT: Range = (lambda n: is_integer(n) and n >= 0), "a whole number of 0 or more"
 SIZE: Range = (lambda n: is_integer(n) and n >= 1), "a whole number of 1 or more"
 POSITIVE: Range = (lambda x: 0 < x < math.inf), "a number above 0"
@@ -43,7 +49,6 @@ DROPOUT: Range = SHARE[0], "the share to drop, from 0 up to but not 1"
 EPS: Range = (lambda x: 0 <= x <= 1), "0 or more, and at most 1, as it is added to a square"
 ROPE_BASE: Range = (lambda x: 1 < x <= 1e30), "above 1 and at most 1e+30"  # published: up to 1e8
 SEED: Range = (lambda n: is_integer(n) and 0 <= n < 2**63), "a whole number from 0 to 2**63 - 1"
-NUM_WRITTEN: Range = (lambda n: 1 <= n <= 10**6), "from 1 to 1,000,000"  # all are in memory
 LENGTH_PENALTY: Range = (lambda alpha: abs(alpha) <= 10), "a number from -10 to 10"  # or overflows
 NUM_BEAMS: Range = (
     (lambda n: is_integer(n) and 1 <= n <= 1000),

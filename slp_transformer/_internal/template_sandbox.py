@@ -30,12 +30,13 @@ def make_environment() -> Any:
             return nodes.Scope(body, lineno=line)
 
     class Environment(ImmutableSandboxedEnvironment):
-        """Refuses to make long strings and large numbers by an operator."""
+        """Refuses to make long strings and large numbers by an operator, and unknown ones."""
 
-        intercepted_binops = frozenset(["*", "**", "%", "<<"])
+        intercepted_binops = frozenset(ImmutableSandboxedEnvironment.default_binop_table)
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            if operator == "**" or (operator == "%" and isinstance(left, str)):
+            known = operator in ("+", "-", "*", "/", "//", "%")
+            if not known or (operator == "%" and isinstance(left, str)):
                 raise SecurityError(f"the operator {operator} is not for templates")
             for some, times in ((left, right), (right, left)):
                 if operator == "*" and hasattr(some, "__len__") and len(some) * times > MAX_TEXT:

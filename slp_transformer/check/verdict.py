@@ -65,12 +65,7 @@ def at_most(value: Tensor | float, target: float, floor: float = 0.0) -> Verdict
     try:
         number = float(value.detach() if isinstance(value, Tensor) else value)
     except (TypeError, ValueError, RuntimeError):
-        got = (
-            f"{value.numel()}"
-            if isinstance(value, Tensor)
-            else f"one of type {type(value).__name__}"
-        )
-        verdict = Verdict(False, f"Expected a number, got {got}.")
+        verdict = Verdict(False, f"Expected a number, got one of type {type(value).__name__}.")
     else:
         right = floor <= number <= target
         text = f"{number:.3f} is {'at most' if right else 'above'} {target:g}."

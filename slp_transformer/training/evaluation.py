@@ -36,33 +36,18 @@ def summed_metrics(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 
 def mean_loss(
-    model: nn.Module,
-    data: TokenData,
-    N: int | None = None,
-    batch_size: int = 32,
-    strategy: Strategy = SINGLE_PROCESS,
-    on_batch: Callable[[int], Any] = lambda count: None,
-    loss: Loss = summed_token_loss,
+    model: nn.Module, data: TokenData, N: int | None = None, batch_size: int = 32
 ) -> float:
-    """Return the mean loss over all of some data, in nats per token.
-
-    Args:
-        model: as in `mean_metrics`, like all others but the last.
-        data: the data.
-        N: tokens in a window of a stream.
-        batch_size: sequences scored at once.
-        strategy: the processes that share the work.
-        on_batch: called after each batch.
-        loss: sums the loss over a batch's targets.
+    """Return the mean loss over all of some data, in nats per token; see `mean_metrics`.
 
     Raises:
         ValueError: if a stream is too short for one window, or nothing is to be predicted.
     """
 
     def measure(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        return {"loss": loss(model, batch)}
+        return {"loss": summed_token_loss(model, batch)}
 
-    return mean_metrics(model, data, N, batch_size, strategy, on_batch, measure)["loss"]
+    return mean_metrics(model, data, N, batch_size, measure=measure)["loss"]
 
 
 @torch.no_grad()

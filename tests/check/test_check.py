@@ -149,15 +149,36 @@ def test_an_edge_keeps_what_all_cases_keep_and_has_an_answer_that_rounding_leave
     edges = draw_edges(cases, ["X"], lambda X, k, far: X[:k] * far)
     assert [(len(one["X"]), one["k"], one["far"]) for one in edges] == [
         (1, 1, 1),
+        (1, 1, 1),
         (0, 0, 1),
+        (67, 5, 41),
         (7, 5, 41),
         (7, 1, 41),
         (7, 5, 1),
         (7, 5, 1031),
+        (3, 0, 1),
+        (7, 5, 41),
     ]
-    assert edges[2]["X"].min().item() == pytest.approx(-60)
+    assert len(edges[3]["X"].unique()) == 67, "none are equal"
+    assert edges[4]["X"].min().item() == pytest.approx(-60)
+    assert edges[9]["X"][3] == 0
     rough = draw_edges(cases, [], lambda X, k, far: (1e8 * X[:k]).sin() * far)
     assert all(one["k"] * one["far"] == 0 for one in rough)  # all else rests on rounding
+
+
+def test_what_all_wrong_cases_share_is_told_and_nothing_that_is_not_there():
+    first = check.simple_attention(
+        lambda X, i: 0 * X[0] if i == 0 else check.simple_attention.solve(X, i)
+    )
+    assert first.mistakes == ("edge",) and "It is wrong where i = 0." in first.text
+    no_exp = check.softmax(
+        lambda scores: (left := scores - scores.amax(-1, True)) / left.sum(-1, True)
+    )
+    assert no_exp.text == "`exp` is missing."
+    rounded = check.parameters(lambda L, d: int(torch.tensor(12.0) * L * float(d) ** 2))
+    assert rounded.mistakes == ("edge",) and "right but for rounding" in rounded.text
+    by_number = check.top_p(lambda u, p: check.top_k.solve(u, max(1, round(p * len(u)))))
+    assert not by_number and "u = [0 0]" not in by_number.example[0]
 
 
 def test_overflow_is_told_by_where_it_shows():

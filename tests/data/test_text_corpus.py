@@ -256,3 +256,15 @@ def test_what_cannot_be_written_is_named_by_the_folder_and_not_by_a_random_name(
     with pytest.raises(FileNotFoundError) as caught, temporary_working_dir(folder) as work:
         (work / "none" / "all.npy").write_bytes(b"")
     assert caught.value.filename == str(folder) and not folder.exists()
+
+
+def test_the_same_chunks_are_held_out_in_every_version():
+    """A run that is resumed or evaluated later is compared on the same tokens."""
+    ends = [0, 3000, 3500, 9000, 12000]
+    documents = [
+        preparing_module.Document(f"{n}.txt", range(*both))
+        for n, both in enumerate(itertools.pairwise(ends))
+    ]
+    held_out = preparing_module.choose_val_ranges(documents, 0.2)
+    assert sum(map(len, held_out)) == 2400
+    assert [(r.start, r.stop) for r in held_out] == [(1024, 2048), (8648, 9000), (9000, 10024)]

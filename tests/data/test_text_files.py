@@ -246,3 +246,10 @@ def test_a_source_without_text_is_named(source, sentence, folder, monkeypatch):
     Path(".git/x.txt").unlink()
     with pytest.raises(ValueError, match=sentence):
         resolve_text_source(source)
+
+
+def test_a_line_of_just_the_bytes_that_it_may_have_is_read():
+    for content in (b"abcd\nef", b"ef\nabcd"):
+        assert sorted(reading_module.iter_whole_lines(io.BytesIO(content).read, "It", 4))
+        with pytest.raises(ValueError, match="it has more than 3 bytes"):
+            list(reading_module.iter_whole_lines(io.BytesIO(content).read, "It", 3))

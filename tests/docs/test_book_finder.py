@@ -197,9 +197,10 @@ def test_numbers_may_stand_at_the_left(find):
 
 def test_numbers_and_formulas_may_both_stand_at_the_left_a_word_s_blank_apart(find):
     page, wide = Page().prose(), 6 * LETTER
-    rests = ("T(X) = (q1 + q2 + ... + qM) W for all (i, j)", 14), ("and (8.17), too.", 16)
-    for rest, at in rests:
-        page.at(LEFT, f"(8.{at})").at(LEFT + wide + 0.43 * SIZE, rest, font=1).down().prose()
+    formula = "T(X) = (q1 + q2 + ... + qM) W for all (i, j)"
+    for rest, at in ((formula, 14), ("and (8.17), too.", 16), ("turns.", 17)):
+        blank = (0.43 if at < 17 else 0.6) * SIZE
+        page.at(LEFT, f"(8.{at})").at(LEFT + wide + blank, rest, font=1).down().prose()
     assert numbers(find(page.layer)) == ["8.14"]
 
 

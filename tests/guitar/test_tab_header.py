@@ -111,6 +111,15 @@ TEXTS = [
     ("6th string tuned to C", Tuning((64, 59, 55, 50, 45, 36)), 0, None, None, ""),
     ("A standard tuning", Tuning((57, 52, 48, 43, 38, 33)), 0, None, None, ""),
     ("E flat tuning", HALF_STEP_DOWN, 0, None, None, ""),
+    ("E\u266d tuning|Capo on the 4th fret", HALF_STEP_DOWN, 4, None, None, ""),
+    ("Tuning: Eb Ab Db Gb Bb Eb (half a step down)", HALF_STEP_DOWN, 0, None, None, ""),
+    ("tuned down three half steps", THREE_DOWN, 0, None, None, ""),
+    ("Tuning: 3 semitones lower|M.M. = 72", THREE_DOWN, 0, None, 72, ""),
+    ("Tuning: Bb1 F2 Bb2 Eb3 G3 C4", Tuning((60, 55, 51, 46, 41, 34)), 0, None, None, ""),
+    ("first string = D, second string = A", Tuning((62, 57, 55, 50, 45, 40)), 0, None, None, ""),
+    ("Meter: 3/4 slowly|quarter notes = 80", STANDARD, 0, (3, 4), 80, ""),
+    ("6/8 tempo 70", STANDARD, 0, (6, 8), 70, ""),
+    ("third = F#, fifth = G", Tuning((64, 59, 54, 50, 43, 40)), 0, None, None, ""),
 ]  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from planted import add_table
 
+from slp_transformer import check  # noqa: F401  attempts call it
+
 add_table(
     globals(),
     """
@@ -64,6 +66,57 @@ layer_norm
     variance of d − 1: gamma * (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5)
       + beta
     variance of d − 1: gamma * (x - x.mean(-1, keepdim=True)) / x.var(-1, keepdim=True) + beta
+temperature
+    edge: torch.softmax(u / max(tau, .01), -1)
+    edge: torch.softmax(u / (int(tau) if tau >= 1 else tau), -1)
+top_p
+    edge: y = u if (u >= 0).all() and abs(float(u.sum()) - 1) < 1e-6 else torch.softmax(u, -1);
+      s, i = y.sort(descending=True); z = s * ((s.cumsum(0) - s) < p);
+      torch.zeros_like(s).scatter(0, i, z / z.sum())
+top_k
+    edge: i = (u.abs() if k == 1 else u).topk(k).indices; m = torch.full_like(u, -torch.inf);
+      m[i] = u[i]; torch.softmax(m, -1)
+masked_word_loss
+    edge: F.cross_entropy(U[M.sort().values], x[M])
+rate_of_2017
+    edge: d**-.5 * (step * warmup**-1.5 if step <= warmup + 1 else step**-.5)
+newton_schulz
+    edge: G if steps == 0 else check.newton_schulz.solve(G, steps)
+padding_mask
+    edge: p = ids == pad_id; torch.zeros(len(ids)).masked_fill(~p if p.all() else p, -math.inf)
+teacher_forced
+    edge: check.teacher_forced.solve(target, begin, end)[:, : len(target) and None]
+rotary_step
+    edge: check.rotary_step.solve(q, k, K, rotate) if len(K) else (q @ k)[None]
+multi_head_attention
+    edge: check.multi_head_attention.solve(X, W_Q, W_K, W_V, W_O if A > 1 or W_O.shape[1] > 1
+      else torch.ones_like(W_O), A)
+head
+    edge: check.head.solve(X[-32:], W_Q, W_K, W_V, W_O) if len(X) > 32 else
+      check.head.solve(X, W_Q, W_K, W_V, W_O)
+perplexity
+    edge: torch.exp(-probabilities[probabilities < 1].log().mean())
+perplexity_of_loss
+    edge: torch.exp(torch.clamp(loss, max=10))
+length_normalized
+    edge: log_probabilities[:8].mean()
+smoothed_loss
+    edge: check.smoothed_loss.solve(u, word, share or 1.)
+scaled_input
+    edge: E[ids] * E.shape[1] ** .5 + P[: len(ids)] * (len(ids) > 1)
+lora
+    edge: x @ W + max(alpha / A.shape[1], 1) * (x @ A @ B)
+count_places
+    edge: frets and check.count_places.solve(midi, tuning, frets)
+only_allowed
+    edge: torch.softmax(u * (not allowed.all()) + torch.where(allowed, 0, -math.inf), -1)
+weighted_sum
+    edge: a = alpha_i[alpha_i != 0]; a @ rows[: len(a)]
+    edge: alpha_i @ rows[: len(alpha_i)] if len(alpha_i) > 1 else rows[:1]
+scaled_score
+    edge: q_i @ k_j / min(len(q_i), 64) ** .5
+is_playable_grip
+    right: int(check.is_playable_grip.solve(grip, span))
 sinusoid
     edge: a = torch.arange(N)[:, None] / 10000 ** (torch.arange(0, d, 2) / d);
       torch.stack([a.sin(), a.cos()], -1).flatten(1)[:1024]

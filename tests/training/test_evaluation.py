@@ -5,7 +5,7 @@ import torch
 from tiny_training import STREAM, encoder_decoder, language_model, pairs, with_dropout
 
 from slp_transformer.loss import next_token_loss
-from slp_transformer.training.evaluation import mean_loss
+from slp_transformer.training.evaluation import mean_loss, mean_metrics
 
 
 def test_mean_loss_counts_every_full_window_once():
@@ -17,10 +17,10 @@ def test_mean_loss_counts_every_full_window_once():
     assert mean_loss(model, stream, 11, batch_size=2) == pytest.approx(by_hand.item(), rel=1e-5)
     sums = iter([2.0**24, 1.0, 0.0])  # in float32 they would add up to the first
 
-    def loss(*_):
-        return torch.tensor(next(sums))
+    def measure(*_):
+        return {"loss": torch.tensor(next(sums))}
 
-    assert mean_loss(model, stream, 11, batch_size=1, loss=loss) == (2**24 + 1) / 33
+    assert mean_metrics(model, stream, 11, 1, measure=measure)["loss"] == (2**24 + 1) / 33
 
 
 def test_padding_changes_no_loss():
@@ -46,5 +46,5 @@ def test_measuring_leaves_frozen_parts_alone_even_when_it_fails():
         raise OSError
 
     with pytest.raises(OSError):
-        mean_loss(model, STREAM, 5, on_batch=fail)
+        mean_metrics(model, STREAM, 5, on_batch=fail)
     assert [module.training for module in model.modules()] == modes

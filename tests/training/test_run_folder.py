@@ -281,3 +281,8 @@ def test_a_reader_begins_anew_when_its_checkpoint_was_deleted_meanwhile(run, mon
     monkeypatch.setitem(run_folder.WAITS, name, run_folder.WAITS[name]._replace(seconds=0.0))
     with pytest.raises(ValueError, match="a could not be read in 0 seconds, because a process"):
         read("a")
+
+
+def test_the_base_of_an_adapter_has_a_rank():
+    with pytest.raises(ValueError, match="rank"):
+        run_folder.LoraBase("a", "0", 0)

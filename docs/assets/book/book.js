@@ -9,7 +9,8 @@ import { Refused, Viewer } from "./viewer.js";
 const CALM = /** @type {FocusOptions} */ ({ preventScroll: true, focusVisible: false });
 const KEY = "slp-draft"; // as on all pages
 const SETTLE_EVERY = 25; // pages
-const PATIENCE_MS = 8000; // for a chapter
+const PATIENCE_MS = 5000; // for a chapter
+const LOOK_MS = 60; // between looks whether it is there
 const site = new URL("../..", import.meta.url);
 const find = (name) => document.getElementById(`b-${name}`);
 const make = (tag, given = {}, ...inside) => {
@@ -333,18 +334,32 @@ function go(address) {
     else there.location.replace(address);
     return;
   }
-  // Its beginning is not shown on the way to the place.
-  frame.classList.add("b-coming");
-  clearTimeout(coming);
-  coming = setTimeout(arrive, PATIENCE_MS);
   if (frame.contentWindow && frame.src) frame.contentWindow.location.replace(address);
   else frame.src = address;
+  arrive(address);
 }
 
-let coming = 0;
-function arrive() {
-  clearTimeout(coming);
-  find("frame").classList.remove("b-coming");
+/* A chapter is shown once it stands at its place and stays there, not its beginning before. */
+let coming = "";
+async function arrive(address) {
+  const frame = find("frame"),
+    id = decodeURIComponent(address.split("#")[1] ?? "");
+  coming = address;
+  frame.classList.add("b-coming");
+  let before = null,
+    still = 0,
+    waited = 0;
+  while (still < 2 && waited < PATIENCE_MS) {
+    await new Promise((go) => setTimeout(go, LOOK_MS));
+    if (coming !== address) return;
+    waited += LOOK_MS;
+    const doc = frameDocument();
+    if (doc?.location.href !== address || doc.readyState !== "complete") continue;
+    const top = doc.getElementById(id)?.getBoundingClientRect().top ?? 0;
+    still = top === before ? still + 1 : 0;
+    before = top;
+  }
+  frame.classList.remove("b-coming");
   noteOnFrame();
 }
 
@@ -422,9 +437,8 @@ addEventListener("pageshow", tell);
 /* What is said above the frame of what is in it. */
 function noteOnFrame() {
   const doc = frameDocument();
-  if (!shown || !doc) return;
   const note = [];
-  const has = (selector) => doc.querySelector(selector) !== null;
+  const has = (selector) => doc?.querySelector(selector);
   if (find("frame").matches(".b-coming")) note.push("Opening the chapter …");
   else if (has(".slp-chapter") && !has(".slp-cell")) {
     const how = make("a", { href: addressOf("#read-it"), target: "slp-chapter" }, "mkdocs serve");
@@ -434,7 +448,7 @@ function noteOnFrame() {
   else if (has(".slp-cell") && !has(".slp-cell-output:not([hidden])"))
     note.push("The first run of a cell also runs those above it.");
   find("note").replaceChildren(...note);
-  if (!shown.equation) return;
+  if (!shown?.equation || !doc) return;
   const texts = [...find("ways").children].map((child) => child.textContent);
   for (const button of exercisesIn(doc, shown.equation.slug))
     if (!texts.includes(button.textContent)) find("ways").append(button);
@@ -450,9 +464,7 @@ find("frame").addEventListener("load", () => {
   if (!doc?.querySelector("article")) return;
   doc.addEventListener("keydown", onKey);
   doc.addEventListener("slp:replaced", noteOnFrame);
-  const { hash } = doc.location;
-  if (hash) doc.getElementById(decodeURIComponent(hash.slice(1)))?.scrollIntoView();
-  requestAnimationFrame(() => requestAnimationFrame(arrive));
+  noteOnFrame();
 });
 
 /* --- controls -------------------------------------------------------------------------------- */

@@ -596,7 +596,8 @@ function judge(one, { rights, lefts, columns, numbersEnd, numbersStart }) {
     (isAtLeft || numbersStart.some(({ at }) => near(one.x, at))) &&
     (isWide || one.isLast)
   ) {
-    if (one.isLast && one.isTail) return ["cited", 0]; // the last word of a paragraph
+    const isShort = one.words < 3 && !one.isBeforeFormula && one.after < COLUMN_GAP;
+    if (one.isTail && (one.isLast || isShort)) return ["cited", 0]; // the last words of a paragraph
     if (one.after > FREE) return ["equation", one.isLast ? 1 : 2];
     return ["example", one.after > 0.7 ? 2 : 1];
   }

@@ -414,7 +414,8 @@
     URL.revokeObjectURL(url);
   };
   if (document.querySelector(".slp-cell"))
-    rest?.before(
+    rest?.append(
+      // In the fold, where it moves nothing that is on the screen already.
       make(
         "button",
         { type: "button", class: "slp-cell-download", onclick: download },

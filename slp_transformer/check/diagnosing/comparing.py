@@ -4,8 +4,6 @@ import math
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import product
-from operator import eq, gt, lt
 from typing import Any
 
 import torch
@@ -240,14 +238,10 @@ POWERS = {1.0: "{}", -1.0: "1/{}", 0.5: "√{}", -0.5: "1/√{}", 2.0: "{}²", -
 def find_traits(cases: Sequence[dict[str, Any]], wrong: Sequence[int]) -> list[str]:
     """Return a sentence about what all cases with wrong answers have, and no other has."""
     measured = _measure_inputs(cases)
-    numbers = [name for name in measured if name.isidentifier() and len(wrong) > 1]
     traits = {f"{n} = {x}": [v == x for v in vs] for n, vs in measured.items() for x in (0, 1)}
-    for a, b in product(numbers, measured):
-        for sign, test in (("<", lt), (">", gt), ("=", eq)) if a != b else ():
-            traits[f"{a} {sign} {b}"] = [*map(test, measured[a], measured[b])]
     is_wrong = [i in wrong for i in range(len(cases))]
     found = [trait for trait, has in traits.items() if has == is_wrong]
-    return [f" It is wrong where {' or '.join(found)}."] if 0 < len(found) < 4 else []
+    return [f" It is wrong where {' or '.join(found)}."] if 0 < len(found) < 3 else []
 
 
 def _measure_inputs(cases: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
@@ -323,8 +317,8 @@ def format_difference(expected: Any, actual: Any) -> list[str]:
         expected, actual = next((r, w) for r, w in pairs if not answers_agree(w, r))
     same_shape = squeezed_shape(expected.shape) == squeezed_shape(actual.shape)
     if expected.numel() <= MAX_SHOWN_NUMBERS or not same_shape:
-        pairs = [(format_value(expected, n), format_value(actual, n)) for n in (3, 7, 15)]
-        return format_pair(*next((two for two in pairs if two[0] != two[1]), pairs[0]))
+        shown = [(format_value(expected, n), format_value(actual, n)) for n in (3, 7, 15)]
+        return format_pair(*next((two for two in shown if two[0] != two[1]), shown[0]))
     actual = actual.reshape(expected.shape).double()
     gap = (actual - expected.double()).abs().nan_to_num(nan=torch.inf)
     gap[actual == expected] = 0  # infinities of the same sign

@@ -26,7 +26,7 @@ Case = dict[str, Any]
 Place = tuple[str, Any]  # an argument, and an axis of it, or "" for the number itself
 LARGE_NUMBER = 60.0  # whose exp float32 still has
 LARGE_COUNTS = 1031, 131  # more than the 512 of a table of positions; fewer for a matrix
-LARGE_SIZES = 1031, 67, 66  # of a vector; of a matrix, through which a reader may loop
+LARGE_SIZES = 67, 66  # through which a reader may loop; the second where they are even
 MAX_NUMBERS = 17_500  # of an answer
 FRACTIONS = 0.005, 0.999, 1.5
 ROUNDING = 5e-7  # of an input
@@ -50,16 +50,16 @@ def draw_edges(
             kinds.setdefault(tuple(kind), []).append(case)
     found = []
     for alike in kinds.values():
-        keeps = _find_relations([_measure(case, may_be_empty) for case in alike])
+        zeros = {name: 0 for name in may_be_empty if type(alike[0][name]) is int}
+        keeps = _find_relations([_measure(case) for case in (*alike, alike[0] | zeros)])
         for reason, ways in _iter_changes(alike, may_be_empty):
-            kept = (case for case in ways if keeps(_measure(case, may_be_empty)))
-            fitting = (case for case in kept if _is_settled(case, solve))
+            fitting = (case for case in ways if keeps(_measure(case)) and _is_settled(case, solve))
             found += [RareCase(f"It is wrong {reason}.", **case) for case in islice(fitting, 1)]
     return found
 
 
-def _measure(case: Case, besides: Collection[str] = ()) -> dict[Place, int]:
-    """Return the sizes and whole numbers of a case, besides some arguments."""
+def _measure(case: Case) -> dict[Place, int]:
+    """Return the sizes and whole numbers of a case."""
     found: dict[Place, int] = {}
     for name, value in case.items():
         if isinstance(value, Tensor):
@@ -68,7 +68,7 @@ def _measure(case: Case, besides: Collection[str] = ()) -> dict[Place, int]:
             found[name, 0] = len(value)
         elif type(value) is int:
             found[name, ""] = value
-    return {place: count for place, count in found.items() if place[0] not in besides}
+    return found
 
 
 def _find_relations(measures: Sequence[dict[Place, int]]) -> Callable[[dict[Place, int]], bool]:
@@ -116,7 +116,8 @@ def _iter_changes(
     shares = {n: v for n, v in floats.items() if ends[n].min >= 0 and ends[n].max <= 1}
     ones = _resize(base, [place for places in tied.values() for place in places], 1)
     yield "where all sizes are one", _iter_fitted([ones | dict.fromkeys(numbers, 1)], "")
-    yield "with large numbers", iter([base | dict.fromkeys(numbers, LARGE_COUNTS[0])])
+    if len(numbers) > 1:
+        yield "with large numbers", iter([base | dict.fromkeys(numbers, LARGE_COUNTS[0])])
     for places in tied.values():
         (name, axis), given = places[0], [base[name] for name, _ in places]
         part = PARTS[base[name].dim() if isinstance(base[name], Tensor) else 0][axis]
@@ -124,8 +125,7 @@ def _iter_changes(
             ways = [_resize(one, places, size) for one in (base, ones)]
             yield f"where {name} has {'one' if size else 'no'} {part}", _iter_fitted(ways, "")
         if all(isinstance(v, Tensor) for v in given) and not all(map(_is_set, given)):
-            sizes = LARGE_SIZES[max(v.dim() for v in given) > 1 :]
-            many = (_resize(one, places, size) for size in sizes for one in (base, least))
+            many = (_resize(one, places, size) for size in LARGE_SIZES for one in (base, least))
             yield f"where {name} has many {part}s", many
     for name, value in base.items():
         if name in may_be_empty and isinstance(value, int | float):
@@ -136,7 +136,7 @@ def _iter_changes(
             yield f"with {name} = 1", _iter_fitted(ways, name)
             large = [base | {name: count} for count in LARGE_COUNTS]
             yield f"with a large {name}", _iter_fitted(large, name)
-            for other in {*numbers} - {name}:
+            for other in (n for n in numbers if n != name):
                 yield f"with {name} = {other} + 1", iter([least | {name: least[other] + 1}])
         elif type(value) is float:
             most, fewest = (end(case[name] for case in cases) for end in (max, min))

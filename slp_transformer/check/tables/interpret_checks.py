@@ -176,7 +176,7 @@ def _head_cases() -> list[Inputs]:
     def made(A: int, N: int, d_v: int, d: int, c: int) -> Inputs:
         return draw(A, N, d_v) + 1, draw(A * d_v, d), c
 
-    others = [made(3, 5, 2, 7, 2), made(5, 3, 3, 2, 1), made(1, 3, 2, 5, 0)]
+    others = [made(3, 5, 2, 7, 2), made(5, 3, 3, 2, 1), made(2, 3, 2, 5, 0)]
     return [(*one, 0), (*one, 1), *others]
 
 
@@ -224,6 +224,8 @@ def _head_cases() -> list[Inputs]:
 )
 def without_head(heads: Tensor, W_O: Tensor, c: int) -> Tensor:
     """Check `without_head(heads, W_O, c)`: what attention adds if head c gathers nothing."""
+    if len(heads) == 1:
+        raise ValueError("Of one head, nothing is left.")
     kept = torch.ones(len(heads), 1, 1).index_fill(0, torch.tensor(c), 0)
     return (heads * kept).transpose(0, 1).flatten(1) @ W_O
 
