@@ -418,7 +418,7 @@ assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
 # A low τ makes the tail improbable, a low p removes it; both cost variety. In this run greedy decoding slips least, and
-# top-p with p = 0.9 repeats about as often as the corpus: which is better depends on what you want. ([Other
+# the wider top-p repeats about as often as the corpus: which is better depends on what you want. ([Other
 # seeds](../benchmarks/results/decoding/README.md) rank close ways differently.)
 #
 # Slips can also be ruled out: a function, `allowed`, says before each step which tokens may come next. All other

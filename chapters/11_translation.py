@@ -545,9 +545,9 @@ plotting.interactive_steps("n", states)
 #
 #    <details><summary>What happens</summary>
 #
-#    Most likely something in Spanish, put together from what the model has seen: `[UNK]` is a row of **E** that
-#    was never read in training, and a decoder always has a most probable next word. It has no word for *I do
-#    not know*; at most the probabilities are lower.
+#    With this seed *uno*, and *miércoles, diecinueve de marzo de dos mil*. `[UNK]` is a row of **E** that was never
+#    read in training, and a decoder always has a most probable next word. It has no word for *I do not know*; only the
+#    probabilities say so: *uno* has 0.14, *diecinueve* 0.15.
 #
 #    </details>
 
