@@ -55,8 +55,7 @@ OF_ATTENTION = (
     lambda Q, K, solve: solve(Q=Q * Q.shape[-1] ** 0.5, K=K / K.norm(dim=-1, keepdim=True)),
     "norms of the queries: The scores are divided by the norms of the queries; divide by √d_k.",
     lambda Q, solve: solve(Q=Q * Q.shape[-1] ** 0.5 / Q.norm(dim=-1, keepdim=True)),
-    "scores negated [−Q]: The sign of the scores is reversed: the smallest gets the largest "
-    "weight.",
+    "scores negated [−Q]: The sign of the scores is reversed: the smallest weighs most.",
 )
 # In what they make of attention, every head can make them.
 OF_EVERY_HEAD = tuple(row for row in OF_ATTENTION if isinstance(row, str))
@@ -74,8 +73,7 @@ def _softmax_cases() -> list[Inputs]:
     _softmax_cases,
     "overflow [no − largest]: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. "
     "Subtract the largest score first; it cancels in the fraction.",
-    "not normalized [no / total]: The exponentials are not divided by their sum, so they don't "
-    "sum to 1.",
+    "not normalized [no / total]: The exponentials are not divided by their sum.",
     "largest of all [amax over axis None]: The largest score of the whole matrix is subtracted, "
     "so that all powers of a row with small scores become 0, and 0/0 is not a number: subtract "
     "each row's own.",
@@ -148,13 +146,11 @@ def _sum_cases() -> list[Inputs]:
     "`simple-sum`",
     _sum_cases,
     "alpha_i = 1: The rows are added up without their weights.",
-    "mean [alpha_i / width]: The sum is divided by the number of rows; the weights sum to 1 "
-    "already.",
+    "mean [alpha_i / width]: The sum is divided by the number of rows; weights sum to 1.",
     "mean of the rows [mean of alpha_i]: The rows are averaged; each counts by its weight.",
-    "mean of all rows: The sum is divided by the number of rows; the weights sum to 1 already.",
+    "mean of all rows: The sum is divided by the number of rows; weights sum to 1.",
     lambda rows, right: right / len(rows),
-    "all rows without weights: The rows are added up without their weights, even those that have "
-    "none.",
+    "all rows without weights: The rows are added up without weights, even those without.",
     lambda rows: rows.sum(0),
     "last row left out: The last weight and its row are left out: j runs up to i.",
     lambda alpha_i, solve: solve(alpha_i=alpha_i[:-1]),
@@ -168,8 +164,7 @@ def _sum_cases() -> list[Inputs]:
     "not added up: Only the last part is left: add each to the sum, total = total + ….",
     lambda alpha_i, rows: alpha_i[-1] * rows[len(alpha_i) - 1],
     "row before [rows moved down]: Weight j is used with row j − 1; it belongs to row j.",
-    "softmax again [softmax of alpha_i]: The softmax is taken once more; `alpha_i` are weights "
-    "already.",
+    "softmax again [softmax of alpha_i]: The softmax is taken once more; `alpha_i` are weights.",
     "returned too early: Only the first part is left: return after the loop, not in it.",
     lambda alpha_i, rows: alpha_i[0] * rows[0],
     "all rows [ends late]: There may be more rows than weights: take only `rows[: len(alpha_i)]`.",
@@ -332,8 +327,7 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     "causal in any case (square): …",  # which stops where there are more keys than queries
     lambda Q, solve: solve(mask=torch.full((len(Q), len(Q)), -INF).triu(1)),
     "mask = 0: The mask is not used: each query sees every key, including later ones.",
-    "equal weights [Q = 0]: All visible keys get the same weight; the weights are the softmax of "
-    "the scores.",
+    "equal weights [Q = 0]: All visible keys get the same weight: take the softmax of scores.",
     "weak mask: A finite number stands for −∞: hidden keys keep some weight.",
     lambda mask, solve: solve(mask=mask.clamp(min=-1)),
     "weak mask (−10): …",

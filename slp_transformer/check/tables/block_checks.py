@@ -90,20 +90,17 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     "not divided [no / sigma]: The row is not divided by its standard deviation.",
     "all rows together: Mean and σ are those of the matrix; each row has its own.",
     lambda x, gamma, beta, solve: gamma * solve(x=x.flatten(), gamma=1, beta=0).view_as(x) + beta,
-    "mean of all [mean over axis None]: The mean is that of the whole matrix; each row has its "
-    "own.",
+    "mean of all [mean over axis None]: The mean is the whole matrix's; each row has its own.",
     "σ of all [var over axis None]: σ is that of the whole matrix; each row has its own.",
     "over tokens: Mean and σ are taken over the tokens, not over the features of a row.",
     lambda x, gamma, beta, solve: gamma * solve(x=x.T, gamma=1, beta=0).T + beta,
     "gain on the offset [addition before multiplication]: γ multiplies β as well: multiply the "
     "row by γ first, then add β.",
     "root mean square: The mean is not subtracted: that is RMSNorm.",
-    "divided by the length [gamma / √width]: The row is divided by its norm; σ is the norm over "
-    "√d.",
+    "divided by the length [gamma / √width]: The row is divided by its norm; σ is that over √d.",
     "mean deviation: The mean of |x − μ| is taken; σ is the root of the mean of squares.",
     lambda x, gamma, beta: gamma * (y := center(x)) / y.abs().mean(-1, keepdim=True) + beta,
-    "to the range: The row is scaled to 0…1 by its minimum and maximum; use mean and standard "
-    "deviation.",
+    "to the range: The row is scaled to 0…1 by minimum and maximum; use mean and σ.",
     lambda x, gamma, beta: (
         gamma * (y := x - x.amin(-1, keepdim=True)) / y.amax(-1, keepdim=True) + beta
     ),
@@ -178,8 +175,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Inputs]:
 @check(
     "`ffn`",
     _ffn_cases,
-    "no ReLU [no relu()]: The activation function is missing: between the two matrices there is a "
-    "ReLU.",
+    "no ReLU [no relu()]: The activation is missing: between the matrices is a ReLU.",
     "ReLU at the end: ReLU comes after W_2; it should come between the two matrices.",
     lambda x, W_1, b_1, W_2, b_2: torch.relu((x @ W_1 + b_1) @ W_2 + b_2),
     "ReLU before b_1 [relu first]: ReLU comes before b_1 is added.",
@@ -262,8 +258,7 @@ GATE_MISTAKES = (
     lambda x, W_1, b_1, W_3, b_3: F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1) @ W_3 + b_3,
     "no biases: The biases are not added.",
     lambda b_1, b_2, b_3, solve: solve(b_1=0 * b_1, b_2=0 * b_2, b_3=0 * b_3),
-    "bent late [silu last]: Swish comes after the product of the two; it belongs to the first "
-    "alone.",
+    "bent late [silu last]: Swish comes after the product; it belongs to the first alone.",
     "bent early: Swish is applied to x; apply it to the first product.",
     lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (F.silu(x) @ W_1 + b_1) * (x @ W_2 + b_2) @ W_3 + b_3,
     "b_1 once: b_1 is added in one of the two factors of Swish alone; both are of x W_1 + b_1.",
@@ -340,8 +335,7 @@ def _block_cases() -> list[Inputs]:
     "post-norm: This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
     "block normalizes the input of a sublayer, not the residual stream.",
     lambda X, attention, ffn, norm_1, norm_2: norm_2((O := norm_1(X + attention(X))) + ffn(O)),
-    "no first residual [no + X]: The attention's output replaces the residual stream; add it "
-    "instead.",
+    "no first residual [no + X]: The attention's output replaces the stream; add it.",
     "no first residual (X at the end): …",
     lambda X, attention, ffn, norm_1, norm_2: X + ffn(norm_2(attention(norm_1(X)))),
     "no second residual [no + O]: The feedforward layer's output replaces the stream; add it.",

@@ -31,10 +31,8 @@ def _cross_cases() -> list[Inputs]:
     "`cross-QKV` and `cross-attn`",
     _cross_cases,
     *SCALES,
-    "K from the decoder [X in a place (2)]: The keys come from the decoder's X; they should come "
-    "from H_enc.",
-    "V from the decoder [X in a place (4)]: The values come from the decoder's X; they should come "
-    "from H_enc.",
+    "K from the decoder [X in a place (2)]: The keys come from X; they should be from H_enc.",
+    "V from the decoder [X in a place (4)]: The values come from X; they should be from H_enc.",
     "V from the decoder (cut): …",  # to the shorter of the two
     lambda X, H_enc, W_Q, W_K, W_V: (
         torch.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1)[:, : len(X)]
@@ -45,8 +43,7 @@ def _cross_cases() -> list[Inputs]:
     "X and H_enc swapped: X and H_enc are swapped: the queries should come from X.",
     "X and H_enc swapped (cut): …",
     lambda X, H_enc, solve: solve(X=H_enc, H_enc=X)[: len(X)],
-    "causal [causal in any case]: A causal mask hides part of the source; the decoder sees all of "
-    "it.",
+    "causal [causal in any case]: A mask hides part of the source; the decoder sees it all.",
     "other axis: The softmax runs over the queries; it should run over the source's tokens.",
     "no W_V [no @ W_V]: The values are the rows of H_enc themselves; multiply them by W_V.",
     "scaled by √d: The scores are divided by √d; divide by √d_k.",
@@ -97,11 +94,9 @@ def _decoder_cases() -> list[Inputs]:
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
         (X := (X := X + attention(norm(X))) + ffn(norm(X))) + cross_attention(norm(X), H_enc)
     ),
-    "no residual at cross-attention [no + Y]: Cross-attention's output replaces the stream; add "
-    "it.",
+    "no residual at cross-attention [no + Y]: Its output replaces the stream; add it.",
     "no residual at self-attention [no + X]: Self-attention's output replaces the stream; add it.",
-    "no residual at the feedforward layer [no + Z]: The feedforward output replaces the stream; "
-    "add it.",
+    "no residual at the feedforward layer [no + Z]: Its output replaces the stream; add it.",
     "norm kept: The stream itself is normalized; only what a sublayer reads should be.",
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
         (X := norm((X := norm((X := norm(X)) + attention(X))) + cross_attention(X, H_enc))) + ffn(X)
@@ -119,13 +114,11 @@ def _decoder_cases() -> list[Inputs]:
     "no feedforward layer [no + ffn(norm(Z))]: The feedforward layer is left out.",
     "ffn on the norm [the stream after cross-attention standardized]: The feedforward layer is "
     "added to its own input, the norm; add it to the stream.",
-    "norm once: All three sublayers read the norm of X; each should read that of the current "
-    "stream.",
+    "norm once: All sublayers read the norm of X; each should read that of its stream.",
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
         X + attention(norm(X)) + cross_attention(norm(X), H_enc) + ffn(norm(X))
     ),
-    "source not read: Cross-attention reads the decoder's stream twice; its second argument is "
-    "H_enc.",
+    "source not read: Cross-attention reads the stream twice; it also needs H_enc.",
     lambda cross_attention, solve: solve(cross_attention=lambda Y, _: cross_attention(Y, Y)),
     "residual from X: Cross-attention is added to X; add it to the result of self-attention.",
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
@@ -136,8 +129,7 @@ def _decoder_cases() -> list[Inputs]:
         (Y := X + attention(norm(X)) + cross_attention(norm(X), H_enc)) + ffn(norm(Y))
     ),
     "no norm at cross-attention [no norm() (2)]: The norm before cross-attention is missing.",
-    "no norm at the feedforward layer [no norm() (3)]: The norm before the feedforward layer is "
-    "missing.",
+    "no norm at the feedforward layer [no norm() (3)]: The norm before it is missing.",
     "no norm at self-attention [no norm()]: The norm before self-attention is missing.",
     "source normalized [H_enc standardized]: H_enc is normalized again; the encoder already ends "
     "in a norm.",
@@ -197,8 +189,7 @@ def _beam_cases() -> list[Inputs]:
     "mean of probabilities [exp of log_probabilities]: This is the mean probability; return the "
     "mean of the logarithms.",
     "then exp: This is exp of the mean logarithm; return the mean itself.",
-    "probability by length: The probability is divided by the length; divide the sum of the "
-    "logarithms.",
+    "probability by length: The probability is divided by the length; divide the sum of logs.",
     lambda log_probabilities: log_probabilities.sum().exp() / len(log_probabilities),
     "root of the length [log_probabilities · √width]: The sum is divided by the root of the "
     "length; divide by the length.",

@@ -21,8 +21,7 @@ def _ids_cases() -> list[Inputs]:
 @check(
     "`induction`, the rule A B … A → B",
     _ids_cases,
-    "first time [0 for 1]: This followed the token's first occurrence; use its last one before "
-    "now.",
+    "first time [0 for 1]: This followed the token's first occurrence; use its last one.",
     "most frequent: This is what followed most often; return what followed last.",
     lambda ids: max(
         f := [b for a, b in pairwise(ids.tolist()) if a == ids[-1]], key=f.count, default=-1
@@ -50,8 +49,7 @@ def _ids_cases() -> list[Inputs]:
     lambda right: right or -1,
     "0 if new: A token that has not occurred before should give −1, not 0, which is a token.",
     lambda ids, right: right if ids[-1] in ids[:-1] else 0,
-    "always −1: This is always −1: if the search begins at the last token itself, begin one "
-    "earlier.",
+    "always −1: This is always −1: if the search begins at the last token, begin before.",
     lambda: -1,
     "two compared: Two tokens are compared with the last two; compare the last one alone.",
     lambda ids: next(
@@ -62,8 +60,7 @@ def _ids_cases() -> list[Inputs]:
         ),
         -1,
     ),
-    "given up: The search ends at the first token that differs: return −1 after the loop, not "
-    "in it.",
+    "given up: The search ends at the first token that differs: return −1 after the loop.",
     lambda ids: int(ids[-1]) if len(ids) > 1 and ids[-2] == ids[-1] else -1,
 )
 def induced(ids: Tensor) -> int:
@@ -102,17 +99,14 @@ def _alpha_cases() -> list[Inputs]:
     "token before: This is the weight on the previous token, which is the score of a "
     "previous-token head.",
     lambda alpha, period: alpha.diagonal(-1)[period - 1 :].mean(),
-    "hits [largest of alpha]: This is how often the largest weight is there; the score is the "
-    "mean weight.",
-    "first copy: This is the weight on the first copy; take that on the latest one, P − 1 places "
-    "back.",
+    "hits [largest of alpha]: This is how often the largest weight is there; take the mean.",
+    "first copy: This is the weight on the first copy; take the latest, P − 1 places back.",
     lambda alpha, period: torch.stack(
         [alpha[i, i % period + 1] for i in range(period, len(alpha))]
     ).mean(),
     "second pass alone: Only the second pass is counted; all tokens from P on are repeated.",
     lambda alpha, period: alpha.diagonal(1 - period)[1 : period + 1].mean(),
-    "divided by the period: The sum is divided by the period; divide it by the number of repeated "
-    "tokens.",
+    "divided by the period: The sum is divided by the period; divide by the repeated tokens.",
     lambda alpha, period: alpha.diagonal(1 - period)[1:].sum() / period,
     "token before (all): …",
     lambda alpha: alpha.diagonal(-1).mean(),
@@ -269,20 +263,16 @@ def _copying_cases() -> list[Inputs]:
 @check(
     "E W_OV Eᵀ (Elhage et al. 2021), its rows",
     _copying_cases,
-    "columns [argmax over axis 0]: The largest number of each column is taken; take that of each "
-    "row.",
-    "cosine [E of norm 1]: The rows of E are divided by their norms; take the products with E "
-    "itself.",
-    "raised at all: This counts tokens that raise themselves at all; they should raise themselves "
-    "most.",
+    "columns [argmax over axis 0]: Each column's largest number is taken; take each row's.",
+    "cosine [E of norm 1]: The rows of E are divided by their norms; take E itself.",
+    "raised at all: This counts tokens that raise themselves at all; they should do so most.",
     lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).diagonal().gt(0).to(E).mean(),
     "lowered [the product of the matrices squared]: The largest absolute value is taken; take the "
     "largest number.",
     "mean of the diagonal: This is the mean of the tokens' own numbers; count the tokens for which "
     "it is the largest of the row.",
     lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).diagonal().mean(),
-    "above the mean: A token counts if its own number is above the mean of its row; it should be "
-    "the largest.",
+    "above the mean: A token counts if its number is above its row's mean, not if largest.",
     lambda E, W_V, W_O: (words := E @ W_V @ W_O @ E.T).diagonal().gt(words.mean(1)).to(E).mean(),
     "no circuit: This is E Eᵀ: the head's matrices are missing.",
     lambda E: (E @ E.T).argmax(-1).eq(torch.arange(len(E))).to(E).mean(),
@@ -293,8 +283,7 @@ def _copying_cases() -> list[Inputs]:
     "−W_V: This is the share of tokens that raise themselves least.",
     "one argmax [argmax over axis None]: argmax() without `dim` is one number for the whole "
     "matrix; take one for each row.",
-    "more than half: A probability above one half is asked for; it need only be the largest of "
-    "the row.",
+    "more than half: A probability above one half is asked for; it need only be the largest.",
     lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).softmax(-1).diagonal().gt(0.5).to(E).mean(),
 )
 def copied(E: Tensor, W_V: Tensor, W_O: Tensor) -> Tensor:

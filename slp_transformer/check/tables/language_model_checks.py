@@ -62,8 +62,7 @@ def _input_cases() -> list[Inputs]:
     "start + 1: The first token gets the second row of P: positions are counted from 0.",
     "counted from the end: The positions are counted from the end of the sequence.",
     lambda ids, E, P, start: E[ids] + P[start : start + len(ids)].flip(0),
-    "one position [no + torch.arange(len(ids))]: All tokens get the same row of P; each position "
-    "has its own.",
+    "one position [no + torch.arange(len(ids))]: All tokens get the same row of P.",
     "positions by word: The row of P is chosen by the word's id; choose it by position.",
     lambda ids, E, P: E[ids] + P[ids],
     "positions by word (from start): …",
@@ -103,8 +102,7 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int) -> Tensor:
     lambda solve: torch.cat([solve()[:, ::2], solve()[:, 1::2]], 1),
     "cosine first [≠ for =]: Sine and cosine are swapped: column 0 is a sine.",
     "column as i [/ for //]: The exponent counts columns; i counts pairs of columns.",
-    "column as i, twice [no // 2]: The exponent is 2/d times the column; i counts pairs of "
-    "columns.",
+    "column as i, twice [no // 2]: The exponent is 2/d times the column; i counts pairs.",
     "exponent without 2 [no · 2]: The exponent is i/d; it should be 2i/d.",
     "exponent with 4: The exponent is 4i/d; it should be 2i/d: range(0, d, 2) is 2i already.",
     lambda N, d: _waves(_turned(N, d, 10000.0**2)),
@@ -134,8 +132,7 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int) -> Tensor:
     lambda d, right: right.index_fill(1, torch.tensor([d - 2, d - 1]), 0.0),
     "last position left out: The last row is not filled: positions go up to N − 1.",
     lambda N, right: right.index_fill(0, torch.tensor(N - 1), 0.0),
-    "as in Tensor2Tensor: The exponent is i/(d/2 − 1), as in the code of Tensor2Tensor; it should "
-    "be 2i/d.",
+    "as in Tensor2Tensor: The exponent is i/(d/2 − 1), as in that library; it should be 2i/d.",
     lambda N, d: _waves(_turned_as_in_tensor2tensor(N, d).repeat_interleave(2, 1)),
     "as in Tensor2Tensor (halves): …",
     lambda N, d: torch.cat([(x := _turned_as_in_tensor2tensor(N, d)).sin(), x.cos()], 1),
@@ -230,10 +227,8 @@ def _head_cases() -> list[Inputs]:
     "scaled [H / √width]: The logits are divided by √d; the book does not.",
     "cosine: Rows are divided by their norms first; a logit is the plain dot product.",
     lambda H, E, right: right / H.norm(dim=-1, keepdim=True) / E.norm(dim=-1),
-    "rows of E divided [E of norm 1]: The rows of E are divided by their norms; leave them as "
-    "they are.",
-    "best word [then argmax]: This is the best word's number; asked for are the logits of all "
-    "words.",
+    "rows of E divided [E of norm 1]: The rows of E are divided by their norms; leave them.",
+    "best word [then argmax]: This is the best word's number; return the logits of all.",
 )
 def lm_head(H: Tensor, E: Tensor) -> Tensor:
     """Check `lm_head(H, E)`: return the logits U [N×|V|]; E is that of the input."""
@@ -270,8 +265,7 @@ def _stack_cases() -> list[Inputs]:
     "norm after each (and at the end): …",
     lambda final_norm, solve: final_norm(solve("norm after each")),
     "norm twice [then final_norm]: The final norm is applied twice.",
-    "norm before and after: The final norm comes before the blocks as well; it belongs after the "
-    "last alone.",
+    "norm before and after: The final norm comes before the blocks as well; it belongs after.",
     lambda X, final_norm, solve: solve(X=final_norm(X)),
     "norm first: The final norm comes before the blocks; it belongs after the last.",
     lambda X, final_norm, solve: solve(X=final_norm(X), final_norm=lambda H: H),
@@ -291,8 +285,7 @@ def _stack_cases() -> list[Inputs]:
     lambda X, blocks, final_norm: final_norm(reduce(lambda H, b: H + b(H), blocks, X)),
     "each twice: Every block runs twice; it runs once.",
     lambda blocks, solve: solve(blocks=[block for block in blocks for _ in range(2)]),
-    "norm added [final_norm and its input]: The final norm is added to the stream; return the "
-    "norm alone.",
+    "norm added [final_norm and its input]: The final norm is added to the stream.",
     "norm before the last: The final norm comes before the last block; it belongs after it.",
     lambda blocks, final_norm, solve: solve(
         blocks=[*blocks[:-1], final_norm], final_norm=blocks[-1]
@@ -322,8 +315,7 @@ def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
     lambda L, d: 4 * L * d * d,
     "narrow feedforward: The feedforward layer is counted with d_ff = d; it has 4d.",
     lambda L, d: 6 * L * d * d,
-    "three matrices: The feedforward layer is counted with three matrices, as in SwiGLU; it has "
-    "two.",
+    "three matrices: The feedforward layer has two matrices, not three as in SwiGLU.",
     lambda L, d: 16 * L * d * d,
     "norms: The norms are counted as well; count only the matrices.",
     lambda L, d: L * (12 * d * d + 4 * d),

@@ -18,8 +18,7 @@ LOG_EPSILONS = {
     for eps in (1e-8, 1e-12, 1e-10, 1e-9, 1e-7, 2**-23, 1e-6, 1e-5)
 }
 LOG_MISTAKES = (
-    "plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use "
-    "log_softmax.",
+    "plain logarithm: The softmax rounds a small probability to 0, with log −∞: use log_softmax.",
     "ε in the logarithm: A small number is added to y before the logarithm (or y is cut there), "
     "which hides how improbable a word is: use the logarithm of softmax in one step, log_softmax, "
     "which needs none.",
@@ -35,8 +34,7 @@ LOSS_MISTAKES: tuple[str | Formula, ...] = (
     lambda right: right / math.log(10),
     "probability: This is the mean probability; the loss is minus the mean of its logarithms.",
     "log of the mean: The mean is taken before the logarithm; take the logarithm first.",
-    "logits [no log_softmax()]: The logit of the right word is taken as it is; log softmax comes "
-    "first.",
+    "logits [no log_softmax()]: The right word's logit is taken as it is, without log softmax.",
     "then exp: This is the perplexity, exp of the loss.",
     "label smoothing: A tenth of the loss is that of all words alike: leave out label_smoothing.",
     "no logarithm [softmax for log_softmax]: The logarithm is missing: these are probabilities; "
@@ -108,8 +106,7 @@ def _loss_cases() -> list[Inputs]:
     ),
     "mean over all words [log y / width]: The mean also runs over the words of the vocabulary; a "
     "position has one loss, that of the word that came next.",
-    "last position counted [one more in mean]: The sum is divided by N; only N − 1 positions have "
-    "a next word.",
+    "last position counted [one more in mean]: The sum is divided by N; N − 1 have a next word.",
     "first word not predicted: The first loss is left out: U[0] predicts ids[1].",
     lambda U, ids, solve: solve(U=U[1:], ids=ids[1:]),
     "last alone [last row of the losses of the words]: Only the last word's loss is taken; take "
@@ -165,8 +162,7 @@ def _padded_cases() -> list[Inputs]:
     ),
     "padding in the mean: Padding adds nothing to the sum, but the mean still divides by it.",
     lambda U, ids, pad_id, right: right * (ids[:, 1:] != pad_id).to(U).mean(),
-    "divided by all words: The sum is divided by all words; the first of a text is never "
-    "predicted.",
+    "divided by all words: The sum is divided by all words; a text's first is not predicted.",
     lambda ids, pad_id, right: right * (ids[:, 1:] != pad_id).sum() / (ids != pad_id).sum(),
     "divided by the texts: The losses are added up and divided by the number of texts; divide by "
     "the number of words that count.",
@@ -174,8 +170,7 @@ def _padded_cases() -> list[Inputs]:
     "divided by the positions: The losses are added up and divided by the number of all positions; "
     "divide by the number of words that count.",
     lambda ids, pad_id, right: right * (ids[:, 1:] != pad_id).sum() / ids.numel(),
-    "across texts: A text's last position predicts the first word of the next; shift each by "
-    "itself.",
+    "across texts: A text's last position predicts the first word of the next; shift each.",
     lambda U, ids, solve: solve(U=U.reshape(1, -1, U.shape[-1]), ids=ids.reshape(1, -1)),
     "padding alone: The loss is taken where the target is padding; take it where it is not.",
     lambda U, ids, pad_id: F.cross_entropy(
@@ -190,8 +185,7 @@ def _padded_cases() -> list[Inputs]:
     lambda U, ids, pad_id: F.cross_entropy(
         U[:, :-1].flatten(0, 1), ids[:, 1:].where(ids[:, :-1] != pad_id, -100).flatten()
     ),
-    "words on both sides: A position counts only if its input is no padding either; go by the "
-    "target alone.",
+    "words on both sides: A position counts only if its input is no padding; go by the target.",
     lambda ids, pad_id, solve: solve(
         ids=torch.cat([ids[:, :1], ids[:, 1:].where(ids[:, :-1] != pad_id, pad_id)], 1)
     ),
@@ -200,8 +194,7 @@ def _padded_cases() -> list[Inputs]:
     lambda U, ids, pad_id: F.cross_entropy(
         (U[:, :-1] * (ids[:, 1:] != pad_id)[..., None]).flatten(0, 1), ids[:, 1:].flatten()
     ),
-    "after the first: All words after a text's first padding are left out; padding may be "
-    "anywhere.",
+    "after the first: All after a text's first padding are left out; it may be anywhere.",
     lambda ids, pad_id, solve: solve(
         ids=torch.cat(
             [ids[:, :1], (t := ids[:, 1:]).where((t == pad_id).cumsum(1) == 0, pad_id)], dim=1
@@ -283,8 +276,7 @@ def _perplexity_cases() -> list[Inputs]:
 @check(
     "`perplexity`",
     _perplexity_cases,
-    "no root [sum for mean]: The root is missing: 1/P(text) grows with its length; take the T-th "
-    "root.",
+    "no root [sum for mean]: The T-th root is missing: 1/P(text) grows with its length.",
     "square root: The square root is taken; it should be the T-th root.",
     lambda probabilities: (1 / probabilities).prod() ** 0.5,
     "then inverse: This is the mean probability, P to the 1/T; perplexity is one over it.",
@@ -313,11 +305,9 @@ def _perplexity_cases() -> list[Inputs]:
     "the probabilities as they are.",
     lambda probabilities: probabilities.prod() ** (-1 / len(probabilities)),
     "no logarithm [exp of probabilities]: The logarithm is missing: average −log p.",
-    "harmonic mean: This is the harmonic mean of the probabilities; perplexity is exp of the mean "
-    "of −log p.",
+    "harmonic mean: This is the probabilities' harmonic mean; take exp of the mean of −log p.",
     lambda probabilities: 1 / (1 / probabilities).mean(),
-    "least probable: This is 1 divided by the smallest probability; take exp of the mean of "
-    "−log p.",
+    "least probable: This is 1 over the smallest probability; take exp of the mean −log p.",
     lambda probabilities: 1 / probabilities.min(),
     "first left out: The first word is left out; all of them have a probability here.",
     lambda probabilities, solve: solve(probabilities=probabilities[1:]),
@@ -350,8 +340,7 @@ def perplexity_of_loss(loss: Tensor) -> Tensor:
 ADAPTER_MISTAKES = (
     "no scale [no · scale]: The scale α/r is missing.",
     "scaled by α [no / A.shape[1]]: What the adapter adds is multiplied by α; it should be by α/r.",
-    "scaled by the root [A · √width]: What the adapter adds is multiplied by α/√r; it should be "
-    "by α/r.",
+    "scaled by the root [A · √width]: What the adapter adds is multiplied by α/√r, not α/r.",
     "−A: The adapter is subtracted; add it.",
     "r is d [W in a place]: The scale divides by B's number of columns, d; r is A's.",
 )
@@ -375,8 +364,7 @@ def _lora_cases() -> list[Inputs]:
     "A and B swapped: A and B are swapped: multiply x by A [k×r] first, then by B [r×d].",
     "all scaled: xW is scaled, too; the scale belongs to the adapter alone.",
     lambda W, A, alpha, solve: solve(W=alpha / A.shape[1] * W),
-    "r of the wrong axis [0 for 1]: The scale divides by the size of x; r is A's number of "
-    "columns.",
+    "r of the wrong axis [0 for 1]: The scale divides by x's size; r is A's columns.",
     "divided [sides of /]: The scale is upside down: it should be α/r.",
 )
 def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:

@@ -29,8 +29,7 @@ NOT_ADDITIVE = (
     lambda right: right.clamp(min=-1e9),
     "-1e4: −10⁴ is not −∞: a row that may see nothing then spreads its weights over all.",
     lambda right: right.clamp(min=-1e4),
-    "-1000 [-1000 for −∞]: −1000 is not −∞: a row that may see nothing then spreads its weights "
-    "over all.",
+    "-1000 [-1000 for −∞]: −1000 is not −∞: a row that may see nothing weighs all alike.",
     "smallest: The smallest number is not −∞: use -torch.inf, after which nothing is left.",
     lambda right: right.clamp(min=torch.finfo(torch.float32).min),
     "not a number: 0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
@@ -66,8 +65,7 @@ def causal_mask(N: int) -> Tensor:
     *NOT_ADDITIVE,
     "not shifted [no + held (2)]: The mask counts the new tokens from 0: with tokens in the cache "
     "before them, new token i sees the columns up to held + i.",
-    "new tokens only [held = 0]: The mask has no columns for the cache: it should be [N × (held + "
-    "N)].",
+    "new tokens only [held = 0]: The mask has no columns for the cache: [N × (held + N)].",
     "past hidden: The cached tokens are hidden; every new token should see all of them.",
     lambda N, held: torch.cat([torch.full((N, held), -INF), future_mask(N)], 1),
     "nothing hidden [then ReLU]: Nothing is hidden: a new token should not see later ones.",
@@ -75,8 +73,7 @@ def causal_mask(N: int) -> Tensor:
     "one too late [2 for 1]: The mask begins one column too late: each token sees the next one.",
     "cache behind: The columns of the cache come after the new tokens'; they come first.",
     lambda N, held: torch.cat([future_mask(N), torch.zeros(N, held)], 1),
-    "cache alone: The new tokens see the cache alone; each sees itself and the new ones before "
-    "it, too.",
+    "cache alone: The new tokens see the cache alone; each sees itself and those before.",
     lambda N, held: torch.cat([torch.zeros(N, held), torch.full((N, N), -INF)], 1),
     "rows for the cache: The mask has rows for the cached tokens as well; only the N new ones ask.",
     lambda N, held: future_mask(held + N),
