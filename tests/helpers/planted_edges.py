@@ -115,6 +115,8 @@ weighted_sum
     edge: alpha_i @ rows[: len(alpha_i)] if len(alpha_i) > 1 else rows[:1]
 scaled_score
     edge: q_i @ k_j / min(len(q_i), 64) ** .5
+parameters
+    right: float(12 * L * d * d)
 is_playable_grip
     right: int(check.is_playable_grip.solve(grip, span))
 sinusoid

@@ -13,7 +13,8 @@
  *   number,
  *   end: number, y: number, size: number, weight: number, left: number, right: number,
  *   before: number, after: number, words: number, blank: number, isFull: boolean, isFirst: boolean,
- *   isLast: boolean, isSure: boolean, isCell: boolean, isTail: boolean, isBeforeFormula: boolean, column: number }} Found
+ *   isLast: boolean, isSure: boolean, isCell: boolean, isTail: boolean, isBeforeFormula: boolean,
+ *   column: number }} Found
  * @typedef {{ page: number, width: number, height: number, found: Found[], starts: number[],
  *   ends: number[], letters: number, unnamed: number, inExercises: boolean, text: string,
  *   size: number }} PageText
@@ -341,9 +342,9 @@ const WORD = /(?<![\w(\\])[A-Za-z][a-z]+(?=[\s.,;:)]|$)/g;
 /** Words of prose in a text: what formulas have few of. @param {string} text */
 const wordsIn = (text) => text.match(WORD)?.length ?? 0;
 
-/** Whether a text is a formula and nothing else: prose of few words is short. @param {string} text */
+/** Whether a text is a formula, and no prose of few words, which is short. @param {string} text */
 const isFormula = (text) =>
-  wordsIn(text) < 3 && !text.match(NUMBER) && text.replace(WORD, "").match(/\S/g)?.length > 12;
+  wordsIn(text) < 3 && !text.match(NUMBER) && text.replace(WORD, "").replace(/\s/g, "").length > 12;
 
 /**
  * Whether a run is the first of a block: nothing stands above it as near as lines stand.

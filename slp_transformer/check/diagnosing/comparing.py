@@ -67,7 +67,8 @@ def to_float_tensor(value: Any) -> Tensor:
         if isinstance(value, Fraction):
             sign = 1 if value > 0 else -1
             value = float(value) if abs(value) <= sys.float_info.max else sign * math.inf
-        value = torch.as_tensor(value).detach().cpu()
+        double = torch.float64 if isinstance(value, float) else None  # not rounded to float32
+        value = torch.as_tensor(value, dtype=double).detach().cpu()
         if value.is_complex() or value.is_nested or value.layout != torch.strided:
             raise NotNumeric("It should return a tensor of plain real numbers.")
         is_whole = not value.is_floating_point()

@@ -329,8 +329,11 @@ class Check:
             starts = {name: sentence.split()[:4] for name, sentence in self.mistakes.items()}
             pairs = [(one, other) for one, other in pairs if starts[one] != starts[other]]
             names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
+        # Where it is wrong and small, most mistakes are told at once.
+        order = sorted(range(len(cases)), key=lambda j: (j not in wrong, count_numbers(cases[j])))
+        told = [cases[j] for j in order], [found[j] for j in order]
         for mistakes in names:
-            if self._mistakes_explain(mistakes, cases, found):
+            if self._mistakes_explain(mistakes, *told):
                 text = " And: ".join(sentences[mistake] for mistake in mistakes)
                 if same := self._blame_other_arguments(mistakes[0], cases, found):
                     text = f"{text[:-1]} (or {', or '.join(same)}: the answers would be the same)."

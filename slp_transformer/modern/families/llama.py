@@ -133,11 +133,6 @@ def mistral_extras_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     return llama_extras_from_hf(settings) | {"window": window}
 
 
-def mistral_extras_to_hf(config: ModernConfig) -> dict[str, Any]:
-    """Return the settings that are not in the table."""
-    return rope_to_hf(config) | {"sliding_window": config.window}
-
-
 WITH_WINDOWS = {name: usual for name, usual in LLAMA.required.items() if "window" not in name}
 MISTRAL = replace(
     LLAMA,
@@ -152,7 +147,7 @@ MISTRAL = replace(
     ),
     required=WITH_WINDOWS,
     read=mistral_extras_from_hf,
-    write=mistral_extras_to_hf,
+    write=lambda config: rope_to_hf(config) | {"sliding_window": config.window},
     written=(*LLAMA.written, "window"),
 )
 
@@ -177,11 +172,6 @@ def qwen_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     return rope_from_hf(settings) | windows_from_hf(settings, window, layers)
 
 
-def qwen_to_hf(config: ModernConfig) -> dict[str, Any]:
-    """Return the settings that are not in the table."""
-    return rope_to_hf(config) | windows_to_hf(config)
-
-
 QWEN2 = replace(
     LLAMA,
     model_type="qwen2",
@@ -197,7 +187,7 @@ QWEN2 = replace(
     fixed=LLAMA.fixed | {"attention_bias": "qkv"},
     required=WITH_WINDOWS,
     read=qwen_from_hf,
-    write=qwen_to_hf,
+    write=lambda config: rope_to_hf(config) | windows_to_hf(config),
     written=(*LLAMA.written, "window", "windowed_blocks"),
 )
 
