@@ -495,9 +495,9 @@ plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
 # After 120 steps, each at a rate of its own, r = 1 has made [a little less than
-# half](../benchmarks/results/chapter_seeds/README.md) of the gain of all weights; with r = 8 it is more than half, and
-# most where LoRA is in the feedforward layers, too. With more steps the gap may close: try 480. Each copy gets worse on
-# the first styles. But with LoRA the base is still there underneath.
+# half](../benchmarks/results/chapter_seeds/README.md) of the gain of all weights, and with 480 steps it comes no
+# closer. With r = 8 it is more than half, and most where LoRA is in the feedforward layers, too. Each copy gets worse
+# on the first styles. But with LoRA the base is still there underneath.
 #
 # Merging adds AB to W: the same outputs up to rounding, from an ordinary model, as fast as before. Or remove A and B,
 # and the base is back, bit for bit.
