@@ -106,8 +106,8 @@ for j in range(IT + 1):
     print(f"it · {words[j]:9} = {scores_it[j]:.0f}")
 
 # %% [markdown]
-# Softmax turns the scores of one token into weights, which are positive and sum to 1. Only the tokens up to i
-# take part, in the denominator too. (PyTorch's softmax needs to know along which
+# Softmax turns the scores of one token into weights, which sum to 1: exp makes each positive, and a difference of
+# scores a ratio of weights. Only the tokens up to i take part, in the denominator too. (PyTorch's softmax needs to know along which
 # [axis](../docs/pytorch.md#axes-dim); −1 is the last.)
 #
 # <span class="eq" id="eq-simple-softmax">simple-softmax · 8.8 · 7.8</span>

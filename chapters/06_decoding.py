@@ -64,8 +64,8 @@ plotting.show_source(greedy)
 # %% [markdown]
 # ### A random draw
 #
-# The alternative is to choose at random, each word as often as its probability says, until the end-of-text
-# token comes.
+# Greedy decoding writes the same text each time, and may repeat itself without end. The alternative is to choose at
+# random, each word as often as its probability says, until the end-of-text token comes.
 #
 # <span class="eq" id="eq-random">random · section 7.4 · section 7.6.2</span>
 #

@@ -49,7 +49,8 @@ L = cross_entropy_full(y_hat, y)
 print(f"loss {L:.3f} nats")
 
 # %% [markdown]
-# Three of the four terms are 0. What remains is the negative log probability of the word that came next:
+# Three of the four terms are 0. What remains is the negative log probability of the word that came next. (Why the
+# logarithm? Probabilities of words multiply to that of their text; so losses of words add up to the loss of their text.)
 #
 # <span class="eq" id="eq-ce">ce · prose of 8.7 · 7.54</span>
 #
