@@ -26,10 +26,7 @@
   }
   const token = given?.[1] ?? kept(TOKEN);
   const stem = /\/chapters\/([^/]+)\/(?:index\.html)?$/.exec(location.pathname)?.[1];
-  const rest = document.querySelector(".slp-path .slp-rest"); // of the line below the title
-  if (stem && !token)
-    rest?.before("Cells can be run here by whoever opens the link that the terminal shows.");
-  if (!token || !stem) return;
+  if (!stem) return;
 
   const make = (tag, attributes = {}, ...inside) => {
     const made = document.createElement(tag);
@@ -39,6 +36,13 @@
     made.append(...inside);
     return made;
   };
+
+  if (!token) {
+    // At the first cell, which is where one would run it: above, it would move the page.
+    const how = "Cells can be run here by whoever opens the link that the terminal shows.";
+    document.querySelector(".slp-cell")?.append(make("p", { class: "slp-cell-status" }, how));
+    return;
+  }
 
   let editorIsLoaded = null;
   const loadEditor = () => {
@@ -414,7 +418,7 @@
     URL.revokeObjectURL(url);
   };
   if (document.querySelector(".slp-cell"))
-    rest?.append(
+    document.querySelector(".slp-path .slp-rest")?.append(
       // In the fold, where it moves nothing that is on the screen already.
       make(
         "button",
