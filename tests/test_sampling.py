@@ -228,23 +228,24 @@ def test_each_row_may_have_a_generator_of_its_own():
 EACH = {name: option.example for name, option in SAMPLING.items()}
 
 
-# Of words with 0.4, 0.2, 0.1 and 0.3, the first of which the text has: a value, and what is left.
+# A number that is refused; and a value, with what it leaves of words with 0.4, 0.2, 0.1 and 0.3, of
+# which the text has the first.
 BY_HAND = {
-    "repetition_penalty": (2.0, [0.16 / 0.76, 0.2 / 0.76, 0.1 / 0.76, 0.3 / 0.76]),
-    "temperature": (0.5, [0.16 / 0.3, 0.04 / 0.3, 0.01 / 0.3, 0.09 / 0.3]),
-    "top_k": (2, [4 / 7, 0, 0, 3 / 7]),
-    "top_p": (0.6, [4 / 7, 0, 0, 3 / 7]),
-    "min_p": (0.51, [4 / 7, 0, 0, 3 / 7]),
+    "repetition_penalty": (0, 2.0, [0.16 / 0.76, 0.2 / 0.76, 0.1 / 0.76, 0.3 / 0.76]),
+    "temperature": (-0.5, 0.5, [0.16 / 0.3, 0.04 / 0.3, 0.01 / 0.3, 0.09 / 0.3]),
+    "top_k": (1.5, 2, [4 / 7, 0, 0, 3 / 7]),
+    "top_p": (1.1, 0.6, [4 / 7, 0, 0, 3 / 7]),
+    "min_p": (1.1, 0.51, [4 / 7, 0, 0, 3 / 7]),
 }
 
 
 @pytest.mark.parametrize("name", SAMPLING)
 def test_every_option_by_hand(name, unchecked):
     u, ids = logits(0.4, 0.2, 0.1, 0.3).unsqueeze(0), tensor([[0]])
-    value, expected = BY_HAND[name]
+    refused, value, expected = BY_HAND[name]
     filtered = filter_logits(u, ids, **{name: value})
     assert probabilities(filtered[0]) == pytest.approx(expected)
-    for wrong in (math.nan, "x"):
+    for wrong in (refused, math.nan, "x"):
         with pytest.raises(ValueError, match=f"{name} must be .*, not {wrong!r}"):
             SAMPLING[name].apply(u, ids, wrong)
 
@@ -285,8 +286,8 @@ def test_min_p_by_hand():
 def test_an_option_that_is_not_in_the_table_is_refused():
     with pytest.raises(TypeError, match="no sampling option topp: did you mean top_p"):
         filter_logits(U.unsqueeze(0), tensor([[0]]), topp=0.5)
-    with pytest.raises(TypeError, match="no sampling option typical: repetition_penalty, temp"):
-        generate(make(), [[3]], typical=0.5)
+    with pytest.raises(TypeError, match="no sampling option violins: repetition_penalty, temp"):
+        generate(make(), [[3]], violins=0.5)
 
 
 @pytest.mark.parametrize("drafted", mostly_slow([False, True], False))

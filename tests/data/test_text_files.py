@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,13 @@ def test_each_kind_of_text_is_read_and_each_may_be_packed(
     texts = [record["text"] for record in RECORDS]
     expected = texts if TEXT_FORMATS[name].has_records else ["Ça va\n"]
     assert list(iter_documents(path)) == list(iter_documents(tmp_path)) == expected
+
+
+@pytest.mark.parametrize("name", TEXT_FORMATS)
+def test_the_summary_names_each_suffix(name):
+    """The docs show the entry's name and its summary, and no other suffix is known to a reader."""
+    said = {name, *re.findall(r"\B\.[a-z]+", TEXT_FORMATS[name].summary)}
+    assert said == {suffix for suffix in TEXT_FORMATS[name].suffixes if suffix}
 
 
 def test_json_lines_are_trained_as_the_strings_of_one_field(at, capsys):

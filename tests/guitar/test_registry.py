@@ -35,10 +35,10 @@ def written(tab, folder, name):
 @pytest.fixture
 def outsider():
     """A format from outside that is only written, and loses bends."""
-    added = TabFormat((".abc",), writer=lambda *tabs: "X:1\n", cannot_hold=("bends", "slides"))
-    FORMATS.add("ABC", added)
+    added = TabFormat((".fiddle",), writer=lambda *tabs: "X:1\n", cannot_hold=("bends", "slides"))
+    FORMATS.add("fiddle tab", added)
     yield
-    FORMATS.remove("ABC")
+    FORMATS.remove("fiddle tab")
 
 
 def test_a_format_says_what_it_cannot_hold():
@@ -112,15 +112,15 @@ def test_a_technique_is_in_a_file_or_the_table_says_that_it_is_not(tmp_path, nam
 def test_a_format_from_outside_is_written_listed_and_judged(tmp_path, capsys, outsider):
     source = tmp_path / "piece.atex"
     registry.write_tab(played("bend"), source)
-    assert main(["convert", str(source), "-o", str(tmp_path / "piece.abc")]) == 0
+    assert main(["convert", str(source), "-o", str(tmp_path / "piece.fiddle")]) == 0
     said = capsys.readouterr()
-    assert "piece.abc does not hold bends (the first in bar 1)." in said.err + said.out
-    assert (tmp_path / "piece.abc").read_text(encoding="utf-8") == "X:1\n"
-    with pytest.raises(ValueError, match="piece.xyz does not say what to write: .*[.]abc"):
+    assert "piece.fiddle does not hold bends (the first in bar 1)." in said.err + said.out
+    assert (tmp_path / "piece.fiddle").read_text(encoding="utf-8") == "X:1\n"
+    with pytest.raises(ValueError, match="piece.xyz does not say what to write: .*[.]fiddle"):
         registry.check_writable_suffix("piece.xyz")
-    with pytest.raises(ValueError, match="unsupported file type; supported are (?!.*abc)"):
-        registry.read_any_tab_file(tmp_path / "piece.abc")
-    assert "| `ABC` | `.abc`: written; without bends, slides |" in FORMATS.to_markdown()
+    with pytest.raises(ValueError, match="unsupported file type; supported are (?!.*fiddle)"):
+        registry.read_any_tab_file(tmp_path / "piece.fiddle")
+    assert "| `fiddle tab` | `.fiddle`: written; without bends, slides |" in FORMATS.to_markdown()
 
 
 def test_how_to_print_is_said_for_a_pdf():

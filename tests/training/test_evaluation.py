@@ -1,11 +1,15 @@
 """The mean loss: each target once, whatever the batches, and the model is left as it was."""
 
+import inspect
+
 import pytest
 import torch
 from tiny_training import STREAM, encoder_decoder, language_model, pairs, with_dropout
 
+from slp_transformer._internal.settings import settings_of
 from slp_transformer.loss import next_token_loss
-from slp_transformer.training.evaluation import mean_loss, mean_metrics
+from slp_transformer.training.evaluation import mean_loss, mean_metrics, summed_token_loss
+from slp_transformer.training.train_config import TrainConfig
 
 
 def test_mean_loss_counts_every_full_window_once():
@@ -31,6 +35,16 @@ def test_padding_changes_no_loss():
     mean = total / sum(b.num_targets for b in alone)
     assert mean_loss(model, source, batch_size=3) == pytest.approx(mean, rel=1e-5)
     assert mean_loss(model, source, batch_size=2) == pytest.approx(mean, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", [*inspect.signature(summed_token_loss).parameters][2:])
+def test_padding_adds_to_no_term_of_the_loss(name):
+    """Also to none that a setting adds, for each argument that a loss is given."""
+    model, source = encoder_decoder().eval(), pairs((3, 5), (2, 1), (7, 2))
+    given = {name: settings_of(TrainConfig)[name].example}
+    parts = [torch.tensor(rows) for rows in ([0], [1], [2], [0, 1, 2])]
+    *alone, padded = (summed_token_loss(model, source.collate(rows), **given) for rows in parts)
+    torch.testing.assert_close(padded, sum(alone))
 
 
 def test_measuring_leaves_frozen_parts_alone_even_when_it_fails():

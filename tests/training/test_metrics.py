@@ -41,17 +41,19 @@ def dummy() -> Iterator[str]:
     METRICS.remove("threes")
 
 
-# Of three rows of logits the last has no target: e² of e⁰ + e² + e¹, and e⁰ of e³ + e⁰ + e⁰.
+# Of three rows of logits the last has no target; the targets have 9, the highest of six, and 1, the
+# fifth: e⁹ of e⁰ + e⁹ + e¹ + e² + e³ + e⁴, and e¹ of e⁵ + e⁴ + e³ + e² + e¹ + e⁰.
+UP_TO_4 = sum(math.e**n for n in range(5))
 BY_HAND = {
     "accuracy": 1.0,
-    "loss": math.log(1 + math.e**2 + math.e) - 2 + math.log(math.e**3 + 2),
+    "loss": math.log(UP_TO_4 + math.e**9) - 9 + math.log(UP_TO_4 + math.e**5) - 1,
 }
 
 
 def test_metrics_by_hand():
     """A metric without a sum by hand is red, too."""
-    U = torch.tensor([[[0.0, 2.0, 1.0], [3.0, 0.0, 0.0], [0.0, 0.0, 9.0]]])
-    targets = torch.tensor([[1, 2, IGNORE_INDEX]])
+    U = torch.tensor([[[0.0, 9, 1, 2, 3, 4], [5, 4, 3, 2, 1, 0], [0, 0, 9, 0, 0, 0]]])
+    targets = torch.tensor([[1, 4, IGNORE_INDEX]])
     found = {name: metric.total(U, targets).item() for name, metric in METRICS.items()}
     assert found == pytest.approx(BY_HAND)
 

@@ -18,7 +18,7 @@ from slp_transformer.training import Callback, Trainer, train, training_step
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import format_speed, pick_device
 from slp_transformer.training.evaluation import mean_loss, summed_token_loss
-from slp_transformer.training.metrics import METRICS
+from slp_transformer.training.metrics import METRICS, STEP_NUMBERS
 from slp_transformer.training.run_folder import EvalRecord, TrainerState
 from slp_transformer.training.train_config import TrainConfig
 
@@ -285,11 +285,13 @@ def test_a_log_has_a_line_for_each_evaluation_and_no_bar(capsys):
     for line, step in zip(lines[1:], (10, 20, 30), strict=True):
         number = r"\d+\.\d{4}"
         form = rf"step {step}/30 \| train loss {number} \| val loss {number} \| "
-        form += r"val accuracy \d+\.\d% \| "
-        others = [name for name in METRICS if name not in ("loss", "accuracy")]
-        form += "".join(rf"val {name} \S+ \| " for name in others)
-        form += r"lr \d\.\de-\d \| "
-        assert re.fullmatch(form + r"[\d.]+[kM]? tok/s \| eta \d+:\d\d", line), line
+        for name in [*METRICS][1:]:
+            value = r"\d+\.\d%" if name == "accuracy" else r"\S+"
+            form += rf"val {name.replace('_', ' ')} {value} \| "
+        own = {"learning_rate": r"lr \d\.\de-\d \| ", "tokens_per_second": r"[\d.]+[kM]? tok/s \| "}
+        for name in [*STEP_NUMBERS][1:]:
+            form += own.get(name, r"([^|]+ \| )?")
+        assert re.fullmatch(form + r"eta \d+:\d\d", line), line
 
 
 def test_tensorboard_has_the_curves(tmp_path):
