@@ -57,17 +57,18 @@ NOT_BY_ITSELF = {
 }
 """Fields of tabs and bars that are compared in another way, or are no part of the music."""
 TAB_WORDS = {"title": "the title", "track": "the tracks' names"}
+PLAYED_OUT = "the repeats, which are played out"
 OTHER_WORDS = (
-    *("the tuning", "the capo", "marks of repeats", "the repeats, which are played out"),
+    *("the tuning", "the capo", "marks of repeats", PLAYED_OUT),
     *("the strings", "notes", "dead notes", "lengths of notes", "marks of a second voice"),
 )
 
 
 def list_detail_names() -> set[str]:
     """Return what may be found in a tab, and missed in a file."""
-    own = {f"the {each.name}" for owner in (Tab, Bar) for each in fields(owner)}
-    techniques = {signs.plural for signs in TECHNIQUES.values()}
-    return {*own, *TAB_WORDS.values(), *BAR_WORDS.values(), *OTHER_WORDS, *techniques}
+    names = {each.name for owner in (Tab, Bar) for each in fields(owner)} - NOT_BY_ITSELF
+    own = {(TAB_WORDS | BAR_WORDS).get(name, f"the {name}") for name in names}
+    return {*own, *OTHER_WORDS, *(signs.plural for signs in TECHNIQUES.values())}
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ FORMATS: Choices[TabFormat] = Choices(
             format_midi,
             "mido",
             cannot_hold=(
-                "the repeats, which are played out",
+                PLAYED_OUT,
                 "marks of a second voice",
                 *_techniques_without_sign(lambda kind, signs: True),
             ),
@@ -358,6 +359,8 @@ def find_losses(tabs: Sequence[Tab], path: str | Path) -> list[str]:
         return describe_losses(tabs, read or [])
     held = Omissions()
     for tab in tabs:
+        whole = {"the strings": tab.is_fingered, PLAYED_OUT: any(map(_playing_marks, tab.bars))}
+        held |= {name: (1, 0) for name in found.cannot_hold if whole.get(name)}
         for what, place, _ in _iter_details(tab, True, tab.steps_per_quarter or 1):
             if what in found.cannot_hold:
                 held.record(what, _bar_number_at(tab, place, tab.steps_per_quarter or 1))
@@ -385,7 +388,7 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
         if any(map(_playing_marks, own.bars)) and not any(map(_playing_marks, read.bars)):
             played = expand_repeats(own)
             if len(played.bars) == len(read.bars):
-                lost.setdefault("the repeats, which are played out", (1, 0))
+                lost.setdefault(PLAYED_OUT, (1, 0))
                 own = played
         has_strings = read.is_fingered or not own.is_fingered
         if not has_strings:

@@ -47,8 +47,11 @@ def test_a_format_says_what_it_cannot_hold():
         TabFormat((".abc",), writer=lambda *tabs: "X:1\n")
 
 
-def test_a_format_says_it_in_words_that_are_found_in_tabs():
+@pytest.mark.parametrize("word", ["the key", "the bars", "the tempo_bpm"])
+def test_a_format_says_it_in_words_that_are_found_in_tabs(word):
     """Others would never be told as lost."""
+    with pytest.raises(ValueError, match=f'.abc: cannot_hold has "{word}"'):
+        TabFormat((".abc",), writer=lambda *tabs: "X:1\n", cannot_hold=("slides", word))
     with pytest.raises(ValueError, match='.abc: cannot_hold has "bend": did you mean "bends"'):
         TabFormat((".abc",), writer=lambda *tabs: "X:1\n", cannot_hold=("slides", "bend"))
 
@@ -59,6 +62,19 @@ DETAILS = {  # a thing in a tab: a piece with it, and one without
     "the capo": (replace(LONG, tuning=Tuning(capo=2)), LONG),
     "tempos": (replace(LONG, bars=(replace(LONG.bars[0], tempo_bpm=200),)), LONG),
     "keys": (replace(LONG, bars=(replace(LONG.bars[0], key="D"),)), LONG),
+    "time signatures": (
+        replace(LONG, bars=(replace(LONG.bars[0], time_signature=(2, 2)),)),
+        replace(LONG, bars=(replace(LONG.bars[0], time_signature=(4, 4)),)),
+    ),
+    "the tuning": (replace(LONG, tuning=Tuning((64, 59, 55, 50, 45, 38))), LONG),
+    "marks of repeats": (
+        replace(LONG, bars=(replace(LONG.bars[0], starts_repeat=True, num_plays=2),)),
+        LONG,
+    ),
+    "marks of a second voice": (
+        replace(LONG, bars=(Bar(4, tuple(replace(e, voices=(2,)) for e in LONG.bars[0].events)),)),
+        LONG,
+    ),
     "lengths of notes": (
         replace(LONG, bars=(Bar(4, (event(0, (2, 3), durations=(1,)), LONG.bars[0].events[1])),)),
         LONG,
@@ -121,6 +137,22 @@ def test_a_format_from_outside_is_written_listed_and_judged(tmp_path, capsys, ou
     with pytest.raises(ValueError, match="unsupported file type; supported are (?!.*fiddle)"):
         registry.read_any_tab_file(tmp_path / "piece.fiddle")
     assert "| `fiddle tab` | `.fiddle`: written; without bends, slides |" in FORMATS.to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("what", "piece"),
+    [("the strings", LONG), ("the repeats, which are played out", DETAILS["marks of repeats"][0])],
+)
+def test_what_no_single_note_shows_is_told_of_a_format_that_is_only_written(tmp_path, what, piece):
+    added = TabFormat((".fiddle",), writer=lambda *tabs: "X:1\n", cannot_hold=(what,))
+    FORMATS.add("fiddle tab", added)
+    try:
+        path = written(piece, tmp_path, "fiddle tab")
+        assert registry.find_losses([piece, piece], path) == [what]
+        without = replace(LONG, tuning=Tuning((0,) * 6))
+        assert registry.find_losses([without], path) == []
+    finally:
+        FORMATS.remove("fiddle tab")
 
 
 def test_how_to_print_is_said_for_a_pdf():
