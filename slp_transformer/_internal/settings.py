@@ -80,6 +80,13 @@ def help_of(made: type) -> dict[str, str]:
     return found
 
 
+def list_numbers_without_range(made: type) -> list[str]:
+    """Return the fields of a dataclass that are numbers and have no range."""
+    known, hints = settings_of(made), get_type_hints(made, include_extras=True)
+    numbers = [f.name for f in fields(made) if {int, float} & {*union_members(hints[f.name])}]
+    return [name for name in numbers if known.get(name, Setting()).range is None]
+
+
 def settings(made: MadeT) -> MadeT:
     """Check that each field of a dataclass is declared in full.
 
@@ -93,12 +100,12 @@ def settings(made: MadeT) -> MadeT:
         has_help = each.name in help or noted or sys.flags.optimize > 1  # without docstrings
         if about is None or not has_help:
             raise TypeError(f"{name} needs a setting(...), and a line in the docstring.")
-        if about.range is None and {int, float} & {*union_members(hints[each.name])}:
-            raise TypeError(f"{name} is a number, so its setting needs a range.")
-        is_own = "setting" in each.metadata  # else a base's, with another default or type
-        same = is_own and about.example == each.default is not MISSING
+        # Without a setting in its metadata it is a base's, with another default or type.
+        same = "setting" in each.metadata and about.example == each.default is not MISSING
         if same or (about.example is MISSING) != bool(about.no_example):
             raise TypeError(f"{name} needs an example, not its default, or a reason why not.")
+    for wrong in list_numbers_without_range(made):
+        raise TypeError(f"{made.__name__}.{wrong} is a number, so its setting needs a range.")
     DECLARED.append(made)
     return made
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from slp_transformer._internal.settings import check_settings
+from slp_transformer._internal.settings import check_settings, list_numbers_without_range
 
 T = TypeVar("T")
 try:
@@ -32,11 +32,13 @@ class DataSettings:
     paths: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        """Refuse numbers out of their ranges, of fields that are settings.
+        """Refuse numbers out of their ranges, and a field that is a number without a range.
 
         Raises:
             ValueError: naming the setting.
         """
+        for name in list_numbers_without_range(type(self)):
+            raise ValueError(f"{type(self).__name__}.{name} needs a setting with a range.")
         check_settings(self)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, make_dataclass
 
 import pytest
+from commands import refused
 
 from slp_transformer.cli.flags import check_task_flags, collect_flag_types, find_run_argument
 
@@ -74,6 +75,16 @@ class Taken(DataSettings):
 
     steps: int = 1
     seed: int = 2
+
+
+@pytest.mark.parametrize("kind", [int, float | None])
+def test_a_number_of_a_task_s_data_without_a_range_is_refused(monkeypatch, capsys, kind):
+    field = ("depth", kind, 3)
+    monkeypatch.setattr(
+        TextTask, "Data", make_dataclass("Deep", [field], bases=(TextData,), frozen=True)
+    )
+    said = refused(capsys, "train", "text", "--out-dir", "new")
+    assert "Deep.depth needs a setting with a range" in said
 
 
 @pytest.mark.parametrize("kind", [tuple[str, ...], list[int] | None, UseAppendAction[tuple[int]]])
