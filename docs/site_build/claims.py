@@ -5,8 +5,8 @@
 A claim about a model that was trained, or about random numbers, has to be recorded in
 `benchmarks/results/`, asserted by code next to it, or say of how many seeds it speaks. What a
 claim rests on that is not to be seen there stands in `claims.toml`; so does what the answers of
-"Try it" rest on, each of which is a claim. Those that rest on nothing are listed; with --all also
-the others, with their reason.
+"Try it" rest on, each of which is a claim. Those that rest on nothing are listed, and those with
+numbers that their record does not have; with --all also the others, with their reason.
 """
 
 import argparse
@@ -193,8 +193,10 @@ def main(root: Path, chapters: list[str], every: bool) -> None:
         if chapters and not any(chapter.path.stem.startswith(one) for one in chapters):
             continue
         for claim in claims_of(chapter, stated.get(chapter.path.stem, {})):
-            if every or not claim.basis:
-                print(f"{claim.place}: {claim.sentence}" + f"  [{claim.basis}]" * bool(claim.basis))
+            unknown = ", ".join(numbers_without_record(claim, root))
+            if every or unknown or not claim.basis:
+                why = claim.basis + f", but {unknown} is not there" * bool(unknown)
+                print(f"{claim.place}: {claim.sentence}" + f"  [{why}]" * bool(why))
 
 
 if __name__ == "__main__":

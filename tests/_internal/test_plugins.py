@@ -178,6 +178,11 @@ def test_the_task_of_the_page_is_complete_short_and_runs_as_shown(tmp_path):
     entry = f"[{entries[1]}]\n{entries[2].replace(chr(34), '')}\n"
     install(tmp_path / "site", "slp-dna", entry, dna=blocks["python"])
     (tmp_path / "sequences.txt").write_text("ACGTTGCAAC\nGATTACA\n" * 40, "utf-8")
+    tests = PAGE.rpartition("```python\n")[2].partition("```")[0]
+    (tmp_path / "test_dna.py").write_text(tests, "utf-8")
+    site = os.pathsep.join(map(str, (ROOT, tmp_path / "site")))
+    done = python("-m", "pytest", "-q", "test_dna.py", cwd=tmp_path, PYTHONPATH=site)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
     commands = [line.removeprefix("slp-transformer ") for line in blocks["sh"].splitlines()]
     small = SMALL.replace("--steps 2 ", "")
     train, generate, evaluate = (

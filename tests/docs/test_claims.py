@@ -114,6 +114,23 @@ def test_a_number_that_its_record_does_not_have_is_told(tmp_path):
     assert unknown("It is 0.5.", "says its seeds") == []
 
 
+def test_what_rests_on_nothing_or_is_not_in_its_record_is_listed(tmp_path, capsys):
+    path, kept = tmp_path / "chapters" / "99_one.py", tmp_path / "benchmarks" / "results"
+    for folder in (path.parent, kept):
+        folder.mkdir(parents=True)
+    (kept / "slips.json").write_text("[0.25, 4]", encoding="utf-8")
+    more = (
+        "It is 0.25 and 0.75 (`benchmarks/results/slips`).\n#\n# 0.25: `benchmarks/results/slips`."
+    )
+    path.write_text(TEXT.replace("A half is exact.", more), encoding="utf-8")
+    claims.main(tmp_path, ["99"], every=False)
+    said = capsys.readouterr().out.splitlines()
+    recorded = "[recorded in benchmarks/results/slips, but 0.75 is not there]"
+    assert said[0].endswith(f"It is 0.25 and 0.75 (`benchmarks/results/slips`).  {recorded}")
+    assert "It is right in 81% of cases." in said[1] and not any("half" in line for line in said)
+    assert not any("0.25: `bench" in line or "fewest slips" in line for line in said)
+
+
 @pytest.mark.slow
 def test_every_claim_rests_on_something():
     stated = claims.stated_bases()
