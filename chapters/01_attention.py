@@ -254,11 +254,10 @@ print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 # \tag{8.10 · 7.10}
 # $$
 #
-# The score is now the dot product of query and key, divided by $\sqrt{d_k}$. If their numbers are independent, with
-# mean 0 and variance 1, so are the products; $d_k$ of them add up to variance $d_k$, and a typical score is about
-# $\sqrt{d_k}$. Divided, it is about 1, whatever $d_k$ is. Undivided, in a large head one score towers above the rest:
-# softmax gives it nearly all the weight, its slope $\alpha(1-\alpha)$ is almost 0, and queries and keys get hardly any
-# gradient.
+# The score is now the dot product of query and key, divided by $\sqrt{d_k}$. Why? If their numbers are independent,
+# with mean 0 and variance 1, each product has variance 1 too, and a sum of $d_k$ products has variance $d_k$: a typical
+# score is about $\sqrt{d_k}$ from 0. In a large head softmax then gives one token nearly all the weight; a small change
+# of a score changes hardly any weight, and queries and keys get hardly any gradient. Divided, scores are about 1.
 #
 # <span class="eq" id="eq-scaled-score">scaled-score · 8.11 · 7.11</span>
 #
@@ -637,10 +636,11 @@ plotting.show_source(MultiHeadAttention.forward)
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
-# Later, on the page [Break it](../docs/break-it.md), chapter 5's model is trained with one line wrong, for example with
-# [no √d_k](../docs/break-it.md#mistake-no-d_k), [√d in place of √d_k](../docs/break-it.md#mistake-d-in-place-of-d_k),
-# [keys used as values](../docs/break-it.md#mistake-keys-used-as-values) or [the softmax over the wrong
-# axis](../docs/break-it.md#mistake-softmax-over-the-wrong-axis). Which of these would you notice?
+# Four lines are easy to get wrong here: [no √d_k](../docs/break-it.md#mistake-no-d_k), [√d in place of
+# √d_k](../docs/break-it.md#mistake-d-in-place-of-d_k), [keys used as
+# values](../docs/break-it.md#mistake-keys-used-as-values) and [the softmax over the wrong
+# axis](../docs/break-it.md#mistake-softmax-over-the-wrong-axis). Which of them would a falling loss hide? After chapter
+# 5, the page [Break it](../docs/break-it.md) tells.
 #
 # 1. Make *it* weakly a person as well: `[1, 1, 0, 0, 1]`. How will its weights in the simplest
 #    attention change? Then let things ask for persons too, in the single head, by setting the first

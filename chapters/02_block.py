@@ -341,11 +341,11 @@ for i in range(N):  # the book's x_1 is X[0]
 # - The query of a *pronoun* asks for a *string*. The head copies what it finds into the feature *string*.
 # - The unit is the *and* from above: pronoun and string together write *found*.
 #
-# Only the numbers differ from those above, since both read normalized rows. After layer norm a single 1 among eight
-# features stands $8/\sqrt7\approx3.02$ above the zeros (so what the head copies is divided by 3); each of two stands
-# $\sqrt{16/3}\approx2.31$ above. The threshold, 3.6, lies between one, 3.02, and both, 4.62. And the zeros are no
-# longer 0 (beside a single 1 they become −0.38). *found* was one of them, so it shows the shift: subtracting it undoes
-# it.
+# Only the numbers differ from those above, since both read normalized rows. Layer norm leaves a single 1 among eight
+# features $8/\sqrt7\approx3.02$ above the zeros, and each of two 1s $\sqrt{16/3}\approx2.31$. So the unit's sum is
+# 3.02 with one feature and 4.62 with both; the threshold stands between, at 3.6. What the head copies is divided by 3,
+# so that it is about 1 again. And since the norm moves the zeros below 0, all is measured from *found*, which is one
+# of them: hence the subtractions.
 
 # %%
 from slp_transformer import TransformerBlock
@@ -593,13 +593,14 @@ for name, streams in ways.items():
 plotting.lines(curves, x="blocks below", y="log₁₀ of the gradient")
 
 # %% [markdown]
-# Read [Figure](#fig-gradient-below) from right to left. In pre-norm the gradient arrives whole; in post-norm [a few per
-# cent](../benchmarks/results/reasons/README.md) of it; where nothing is added, less than a hundred-thousandth. There,
-# after 24 averagings, the two rows are only a few millionths apart, and what is alike cannot be told apart.
+# Read [Figure](#fig-gradient-below) from right to left, as the gradient comes down. In pre-norm all of it arrives, and
+# more, since each block adds to the direct path; in post-norm [a few per
+# cent](../benchmarks/results/reasons/README.md); where nothing is added, less than a hundred-thousandth. There, 24
+# averagings have also made the two rows almost equal, and what is alike cannot be told apart.
 #
-# The next figure shows the price, on the eight sentences of [chapter 5](05_language_model.py): both of these stacks
-# learn only how frequent each word is. With weights that begin as small as GPT-2's, or a rate that warms up (Xiong et
-# al. 2020), post-norm can be trained, too. Pre-norm asks for less care.
+# The next figure trains all of them on the eight sentences of [chapter 5](05_language_model.py). Plain post-norm and
+# *nothing added* learn only how frequent each word is. Post-norm can be trained, too, with weights that begin as small
+# as GPT-2's, or a rate that warms up (Xiong et al. 2020). Pre-norm asks for less care.
 
 # %% alt="Loss over 200 steps, four curves. Pre-norm falls to near 0.3, post-norm with a small start to near 0.4. Post-norm and nothing added fall from 2.8 to 2.62 in the first steps and stay there." caption="Loss of 24 blocks, the median of three seeds; post-norm lies below nothing added" figure="deep-stacks"
 import json

@@ -793,8 +793,8 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 #
 #    <details><summary>What happens</summary>
 #
-#    With −1000 the weights stay the same, since $e^{-1000}$ rounds to 0. With −1 the future leaks,
-#    and the comparison of the head with the loop fails.
+#    With −1000 the weights stay the same, since $e^{-1000}$ rounds to 0. With −1 the future leaks:
+#    the comparison with the running mean is the first to fail.
 #
 #    </details>
 #

@@ -257,9 +257,9 @@ plotting.panels(
 )
 
 # %% [markdown]
-# Why add, and not concatenate? If the token uses some columns and the position others, as ours do, adding *is*
-# concatenating. Training may let them share columns, and so decides how many each needs. And a matrix that reads a
-# concatenated row computes a sum as well, of what it makes of the token and of the position. And now order matters.
+# Why add, and not concatenate? In ours, the token uses five columns and the position two others, so adding *is*
+# concatenating. And a matrix that reads a concatenated row multiplies the token's part by its upper rows, the
+# position's by its lower ones, and adds the two. With P, is *string* still the same in both sentences?
 
 # %%
 W = torch.randn(2 * d, d)

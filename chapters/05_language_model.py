@@ -235,7 +235,8 @@ for word in ("flat", "sharp"):
 # How did the model get there? Slide the figure back to step 0: each word predicts itself, since E is tied and the
 # untrained blocks add little. By step 20 each word predicts what usually follows it, but after the second *the* and
 # after *was* the words of both instruments have a share. To rule out the other instrument's, the model has to look
-# back. Move to step 30: *drum* is nearly gone, *low* and *high* are not. Why might these take longer?
+# back. Move to step 30: *drum* is nearly gone, *low* and *high* are not. Why might these take longer? (*Drum* stands
+# in four sentences, each ending in two.)
 
 # %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word, while the model learns"
 states, ends = {}, ("flat", "sharp", "low", "high")

@@ -417,9 +417,9 @@ for name, (again, wrong, tokens) in judged.items():
 assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
-# A low τ makes the tail improbable, a low p removes it; both cost variety. In this run greedy decoding slips least, and
-# the wider top-p repeats about as often as the corpus: which is better depends on what you want. ([Other
-# seeds](../benchmarks/results/decoding/README.md) rank close ways differently.)
+# A low τ makes the tail improbable, a low p removes it; both cost variety. Which is best? Say first what you want: few
+# slips (here greedy decoding has the fewest, and loops), or as many repeats as the corpus (here the wider top-p). Ways
+# whose numbers are close [change places](../benchmarks/results/decoding/README.md) with another seed.
 #
 # Slips can also be ruled out: a function, `allowed`, says before each step which tokens may come next. All other
 # logits become −∞.

@@ -136,10 +136,9 @@ for at_20, at_60 in zip(short, long, strict=True):
 #
 # ## A cache for the whole model
 #
-# A <autoref identifier="slp_transformer.cache.KVCache">KVCache</autoref> has a
-# <autoref identifier="slp_transformer.cache.LayerCache">LayerCache</autoref> for each attention layer. It allocates
-# room for all keys and values at the first token, writes each new row in its place, and reads the rows so far as a
-# slice: no earlier row is copied.
+# A whole model needs such a cache in each attention layer: a
+# <autoref identifier="slp_transformer.cache.KVCache">KVCache</autoref>. Room for all keys and values is set aside at
+# the first token; each new row is written in its place, and the rows so far are read as a slice, so none is copied.
 
 # %%
 from slp_transformer import KVCache
@@ -260,7 +259,8 @@ plotting.lines(curves, x="tokens so far", y="billions", at=lengths)
 # The price is memory: two rows of d numbers for each token and block. [Chapter 8](08_scale.py#what-the-cache-costs)
 # counts it for published models.
 #
-# And these are the times for our small model, on the machine that ran this page:
+# Multiplications are not seconds: in a model this small, each call has a fixed cost that no cache saves. What share of
+# the time will be left? On the machine that ran this page:
 
 # %%
 from time import perf_counter

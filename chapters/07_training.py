@@ -50,7 +50,7 @@ print(f"loss {L:.3f} nats")
 
 # %% [markdown]
 # Three of the four terms are 0. What remains is the negative log probability of the word that came next. (Why the
-# logarithm? Probabilities of words multiply to that of their text; so losses of words add up to the loss of their text.)
+# logarithm? A text's probability is a product over its words; the logarithm makes it a sum, a loss for each word.)
 #
 # <span class="eq" id="eq-ce">ce · prose of 8.7 · 7.54</span>
 #
@@ -83,7 +83,7 @@ plotting.lines({"−log ŷ": costs}, x="ŷ of the next word", y="nats", at=chanc
 # %% [markdown]
 # ## A mean over positions
 #
-# The loss of a text with T words to predict is the mean of theirs.
+# A sum grows with the text. So the loss of a text with T words to predict is the *mean* of theirs.
 #
 # <span class="eq" id="eq-ce-mean">ce-mean · section 8.7 · 7.55</span>
 #
@@ -670,9 +670,8 @@ plotting.lines(curves, **axes)
 # ## What dropout is for
 #
 # A model that reads a short text again and again learns it by heart: the training loss goes on falling, the validation
-# loss rises. *Dropout* sets numbers to 0 with probability p, anew in each training step: in X, among the weights of
-# attention and in what each sublayer adds. So memorizing cannot depend on a few numbers that happen to fit together.
-# The others are divided by 1 − p, which keeps the mean; after training nothing is dropped. [On a short
+# loss rises. *Dropout* sets numbers to 0 in each training step, each with probability p: in X, among the weights of
+# attention, and in what each sublayer adds. So no prediction can rest on a few numbers that happen to fit together. The others are divided by 1 − p, which keeps the mean; after training nothing is dropped. [On a short
 # text](../benchmarks/results/reasons/README.md) it helped about as much as stopping early; on a long one it only slowed
 # learning.
 

@@ -249,10 +249,10 @@ axes = {"x": "log₁₀ of operations", "y": "nats per character"}
 plotting.lines(recorded, **axes) if recorded else None
 
 # %% [markdown]
-# Fit a law to these runs without the last (L(C): the last two), predict what was left out, and you [miss by 0.04 to
-# 0.07 nats](../benchmarks/results/scaling/README.md): about what L(N) promises for twice the parameters. Trust a law a
-# step ahead, and no further. None can hold forever: every power law goes to 0, but no model's loss can fall below the
-# entropy of the text.
+# How far ahead may you trust such a fit? Leave out the last point (for L(C), two), fit a law to the rest, and predict
+# it: you [miss by 0.04 to 0.07 nats](../benchmarks/results/scaling/README.md), about what twice the parameters gain. So
+# a law says roughly where the next step leads, but not whether it pays. And none can hold forever: every power law goes
+# to 0, but no model's loss can fall below the entropy of the text.
 
 # %% [markdown]
 # ## How many parameters?
@@ -494,10 +494,10 @@ blue = {"before": unknown} | {name: b for name, (_, b) in results.items()}
 plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
-# After 120 steps, each at a rate of its own, r = 1 has made [a little less than
-# half](../benchmarks/results/chapter_seeds/README.md) of the gain of all weights, and with 480 steps it comes no
-# closer. With r = 8 it is more than half, and most where LoRA is in the feedforward layers, too. Each copy gets worse
-# on the first styles. But with LoRA the base is still there underneath.
+# With r = 1, one number is trained for every 156 of the model, and yet it makes [almost
+# half](../benchmarks/results/chapter_seeds/README.md) of the gain of all weights (each way has a learning rate of its
+# own). A larger r makes more of it, and most where LoRA is in the feedforward layers, too. All pay the same price: each
+# copy gets worse on the first styles. But with LoRA the base is still there underneath.
 #
 # Merging adds AB to W: the same outputs up to rounding, from an ordinary model, as fast as before. Or remove A and B,
 # and the base is back, bit for bit.

@@ -45,10 +45,10 @@ print(f"{record.val_loss:.2f} nats a character")
 # %% [markdown]
 # ## Points
 #
-# The book gives each step of a block a letter: T¹ to T⁵, and H. In the package these are *points* of the forward pass
-# (hook points, in other libraries), and so are each head's Q, K, V, its scores (scaled, before the mask), its weights α
-# and its output. A point's name is the number of its block and its letter; on this page, blocks and heads are counted
-# from 0. By default a point does nothing; inside `patch_activations` you can read the activations there:
+# The book gives each step of a block a letter: T¹ to T⁵, and H. Here each is a *point* of the forward pass at which you
+# can look in (a hook point, in other libraries): `1.T2` is T² of block 1; on this page, blocks and heads are counted
+# from 0. Each head has points of its own: Q, K, V, its scores (scaled, before the mask), its weights α and its output.
+# A point does nothing until you ask. Inside `patch_activations` all of them can be read:
 
 # %%
 from slp_transformer.interpret import patch_activations
@@ -398,9 +398,9 @@ for name, each in lost.items():
 plotting.interactive_steps("Ablated", states, start=3)
 
 # %% [markdown]
-# Without one head it still drops, so the block's other head can do much of the work. (In [two other
-# models](../benchmarks/results/chapter_seeds/README.md), one head of block 0 does most of it.) Without both heads of
-# either block, the model is worse than a uniform guess: each block needs the other.
+# Without one head the loss still drops at the repeat: the block's other head [can do much of the
+# work](../benchmarks/results/chapter_seeds/README.md). Without both heads of a block it stays above a uniform guess.
+# Induction takes a pair, and each block holds one half of it.
 #
 # ### Two circuits
 #

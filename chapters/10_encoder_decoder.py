@@ -429,8 +429,7 @@ plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode)
 # ## Sources of different lengths
 #
 # A batch is one tensor, so short sources are padded with an id that means nothing, here `PAD`, 0. No token may
-# attend to it, in the encoder or in cross-attention, so a mask hides it in both. (Padding at the end of a
-# *target* needs none: it is in the future, which is masked already.)
+# attend to it, in the encoder or in cross-attention, so a mask hides it in both.
 
 # %% alt="Mask of three sources in a batch of width 5: the row of the five-note source is all 0, that of the three-note source has minus infinity in its last two places, that of the two-note source in its last three." caption="The padding mask of three sources"
 from torch.nn.utils.rnn import pad_sequence
@@ -464,8 +463,8 @@ plotting.panels(
 )
 
 # %% [markdown]
-# For real tokens, the decoder's mask is the causal one, since padding comes after them. What a row of padding sees
-# does not matter, since it does not count in the loss. So the target needs no padding mask.
+# For real tokens, the decoder's mask is the causal one: padding comes last, so it is in the future anyway. What a row of
+# padding sees does not matter, since it does not count in the loss. So the target needs no padding mask.
 
 # %%
 assert torch.equal(in_decoder[:2], causal_mask(3)[:2])
@@ -645,9 +644,9 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 # `end`; its weights can be anything.)
 #
 # It is tempting to read such a map as an explanation. Be careful. With [other initial
-# weights](../benchmarks/results/chapter_seeds/README.md) the model is almost as good, and its map shows no diagonal: an
-# encoder row also knows its neighbors, so looking at one of them works too. A map says where a model attends, not why
-# it is right.
+# weights](../benchmarks/results/chapter_seeds/README.md) the model is almost as good, and its map shows no diagonal. How
+# can that be? In the encoder each row has attended to its neighbors, so a neighbor's row may tell the note as well. A
+# map says where a model attends, not why it is right.
 
 # %% [markdown]
 # ## Try it

@@ -156,9 +156,9 @@ plotting.panels(
 # matter here. You know two: its blocks are *post-norm* ([chapter 2](02_block.py)), and its positions are sines and
 # cosines ([chapter 4](04_input.py)). Four are new.
 #
-# **Scaled embeddings.** One matrix serves source, target and head. For the head its numbers have to be
-# small, or the first logits would be large; but then the embeddings would be small compared with sines
-# and cosines. So a token's embedding is multiplied by $\sqrt d$:
+# **Scaled embeddings.** A token's embedding is multiplied by $\sqrt d$. The paper does not say why; a likely reason is
+# that one matrix serves source, target and head. For the head its numbers have to be small, or the first logits would
+# be large; but then, unscaled, the embeddings would be small compared with sines and cosines.
 #
 # $$
 # \mathbf X_i=\sqrt d\,\mathbf E[id(i)]+\mathbf P[i]
@@ -190,8 +190,9 @@ plotting.show_source(
 
 # %% [markdown]
 # **Xavier initialization.** The matrices of a block are drawn uniformly between $\pm\sqrt{6/(rows+columns)}$ (Glorot
-# and Bengio 2010; so does the authors' code, where the paper is silent), which keeps the norms of the rows about the
-# same. GPT-2's standard deviation of 0.02 suits wide models. Ours is narrow:
+# and Bengio 2010), so that a product leaves the norm of a row about the same. (The paper is silent; the authors' code
+# does it so.) GPT-2's standard deviation of 0.02 suits wide models. In one as narrow as ours, each product would shrink
+# the rows:
 
 # %%
 W_1 = model.encoder.blocks[0].ffn.W_1

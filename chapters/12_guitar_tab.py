@@ -412,9 +412,10 @@ assert 0.8 < shares["a bigram"] < shares["the model"]
 plotting.bars(list(shares.values()), list(shares), top=1)
 
 # %% [markdown]
-# More than half of the chords drawn by chance cannot be held. [Models](../benchmarks/results/chapter_seeds/README.md)
-# are at 94% or more. But a bigram comes close to nine in ten, so most of that needs no Transformer. What would tell
-# them apart? Whole phrases, and the loss.
+# More than half of the chords drawn by chance cannot be held; of a
+# [model's](../benchmarks/results/chapter_seeds/README.md), at least 94% can. Before you praise it, look at the bigram:
+# one note of context comes close to nine in ten. So playable chords are no proof that a model has understood hands.
+# What would tell the two apart? Whole phrases, and the loss, in which every token counts.
 
 # %% [markdown] tags=["more"] gist="A model of 403 real tabs, against a 5-gram"
 # ## From real tabs

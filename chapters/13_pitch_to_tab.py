@@ -68,8 +68,8 @@ assert set(find_grips(d_major, STANDARD)) == set(held)
 # $$
 #
 # The first minimum chooses the grip, the second where the hand comes from. This is Viterbi's algorithm (1967), with
-# the hand's position as the hidden state. It compares all 17,280 fingerings, and never looks back more than one
-# moment.
+# the hand's position as the hidden state. It finds the cheapest of all 17,280 fingerings without listing them: at each
+# moment it keeps one cost for each position of the hand, and looks back one moment only.
 
 # %%
 from slp_guitar.fingering.costs import HandCosts
@@ -326,9 +326,9 @@ measure(
 # | an encoder-decoder writes place by place | 76.5% |
 # | search, hand-written costs | 79.8% |
 #
-# The Transformer goes on reading its own early mistake, and stays in the wrong position. The search compares whole
-# fingerings, and its costs are distances, which hold for any composer. (Costs that a network has learned do better
-# still.)
+# Why? One likely reason: the Transformer goes on reading its own early mistake, and stays in the wrong position, while
+# the search compares whole fingerings. Another is that its costs are distances, which hold for any composer. (Costs
+# that a network has learned do better still.)
 #
 # One difference leads to the next chapter. The cost of a move depends on the distance $p-q$ alone, so it holds
 # anywhere on the neck; the model learns a row of P for each absolute position in its window. With [rotary

@@ -9,7 +9,7 @@
 # tied: once they are replaced, both give the same logits. You will be able to say what RMSNorm, rotary positions,
 # shared keys and the gate change, and what they leave unchanged; load a Llama, Qwen3, GPT-2 or BERT; and say what
 # today's parts gain in the same training time. Read first: [The block](02_block.py), [One matrix X](03_one_matrix.py)
-# and [The input](04_input.py). About 60 minutes.
+# and [The input](04_input.py). About 55 minutes.
 
 # %% [markdown]
 # ## The norm without its mean
@@ -434,20 +434,17 @@ assert not folder.exists()
 # %% [markdown]
 # ## A loss in fewer seconds
 #
-# How much training time do today's parts save, and which would you miss most? Beside those above there are four more.
-# The feedforward layer uses squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream
-# are initialized to zero, so that every block begins as $\mathbf H=\mathbf X$. The head is untied from the embeddings.
-# And *Muon* trains the matrices inside blocks.
+# How much training time do today's parts save? Our recipe of today has the rotary positions and the normalized queries
+# and keys from above, and four parts more. The feedforward layer has squared ReLU in place of the gate,
+# $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream start at zero, so that every block begins
+# as $\mathbf H=\mathbf X$. The head has a matrix of its own. And *Muon*, explained below, trains the matrices inside
+# blocks.
 #
-# Take rotary positions out of [today's recipe](../benchmarks/results/parts/README.md), and in the same sixteen CPU
-# seconds it loses 0.17 nats a character; put them alone into the book's block, and it gains 0.28. Others help only
-# together: without the norm of queries and keys today's recipe loses 0.25, but alone in the book's block it gains
-# nothing.
-#
-# [All together](../benchmarks/results/time_to_loss/README.md) reach in 22 seconds a loss for which nanoGPT's recipe
-# takes 120. But of these 120 the learning rate alone saves more than a third: tune it before you change the model.
-#
-# In this figure, choose which parts to see.
+# A part can be [taken out of this recipe](../benchmarks/results/parts/README.md), or put alone into the book's block.
+# Which would you miss most? Rotary positions count both ways; the norm of queries and keys counts only in company.
+# Choose curves in the figure. And a caution: a better [learning rate
+# alone](../benchmarks/results/time_to_loss/README.md) saves more than a third of the time. Tune it before you change
+# the model.
 
 # %% alt="Loss against seconds of one CPU thread for today's recipe and the book's block. Both curves fall; today's is below the book's from the first measurement on." caption="Loss against seconds, part by part"
 import json
@@ -523,9 +520,9 @@ from slp_transformer.training.optimizers import make_muon
 plotting.show_source(make_muon, only=["muon", "return"])
 
 # %% [markdown]
-# Does this carry over to large models? Reports differ: about half of AdamW's compute (Liu et al. 2025, arXiv
-# 2502.16982, by scaling laws of smaller models), or 1.4 times as fast at 0.1 billion parameters, but only 1.1 times at
-# 1.2 billion (Wen et al. 2025, arXiv 2509.02046).
+# Does this carry over to large models? In part: one study finds about half of AdamW's compute
+# enough (Liu et al. 2025, arXiv 2502.16982), another 1.4 times the speed at 0.1 billion parameters, but only 1.1 times at 1.2
+# billion (Wen et al. 2025, arXiv 2509.02046).
 
 # %% [markdown]
 # ## Try it
