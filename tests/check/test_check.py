@@ -61,7 +61,7 @@ def label(one):
 # --- Planted submissions -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("one", RIGHT, ids=label)
+@pytest.mark.parametrize("one", mostly_slow(RIGHT, *RIGHT[::3]), ids=label)
 def test_right_solution_passes_however_it_is_written(one):
     found = verdict(one)
     assert found, str(found)

@@ -12,6 +12,7 @@ import pytest
 import torch
 from foreign import foreign
 from own_process import python
+from sampled import mostly_slow
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.check import CHECKS
@@ -24,6 +25,7 @@ from slp_transformer.check.student_file import read_functions
 from slp_transformer.interpret import patch_activations
 from slp_transformer.modern import from_pretrained
 
+PLACES = sorted(wrong_part.PLACES)
 MINE = """
 import math
 from pathlib import Path
@@ -295,7 +297,7 @@ def quick(monkeypatch):
     wrong_part.learn_right.cache_clear()
 
 
-@pytest.mark.parametrize("name", sorted(wrong_part.PLACES))
+@pytest.mark.parametrize("name", mostly_slow(PLACES, *PLACES[::3]))
 def test_the_right_function_in_its_part_s_place_makes_no_difference(quick, name):
     assert follow(name, CHECKS[name].solve).endswith("or it lies elsewhere.")
 

@@ -76,7 +76,7 @@ def test_a_closed_or_full_stream_is_no_traceback(words, code, says):
     ("words", "code", "says"),
     [
         ("causal_mask >/dev/full", 2, "check: standard output: No space left on device.\n"),
-        ("nothing >&- 2>/dev/full", 2, ""),
+        pytest.param("nothing >&- 2>/dev/full", 2, "", marks=pytest.mark.slow),
     ],
 )
 def test_checks_end_in_a_sentence_if_nothing_can_be_printed(words, code, says):
