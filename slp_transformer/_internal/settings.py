@@ -82,7 +82,7 @@ def help_of(made: type) -> dict[str, str]:
 
 def list_numbers_without_range(made: type) -> list[str]:
     """Return the fields of a dataclass that are numbers and have no range."""
-    known, hints = settings_of(made), get_type_hints(made, include_extras=True)
+    known, hints = settings_of(made), get_type_hints(made)
     numbers = [f.name for f in fields(made) if {int, float} & {*union_members(hints[f.name])}]
     return [name for name in numbers if known.get(name, Setting()).range is None]
 

@@ -1,6 +1,7 @@
 """The settings of a task's data, and what marks fields as arguments. Nothing here needs PyTorch."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from slp_transformer._internal.settings import check_settings, list_numbers_without_range
@@ -12,8 +13,8 @@ except ImportError:  # only commands need tyro
     Positional = UseAppendAction = Annotated[T, "no flag"]
 
     def arg(**options: Any) -> Any:  # type: ignore[no-redef]  # where tyro's own is missing
-        """Return a mark without effect."""
-        return options
+        """Return a mark without effect, but with its help."""
+        return SimpleNamespace(**options)
 
 
 __all__ = ["DataSettings", "NoFlags", "Positional", "UseAppendAction", "arg"]
