@@ -99,9 +99,9 @@ for kind, size in (("words", None), ("bpe", 320)):
 # ### A batch
 #
 # The decoder reads `[SOS]` and the target, and writes the target and `[EOS]` ([teacher
-# forcing](07_training.py#teacher-forcing)). Shorter sentences are padded. <autoref
-# identifier="slp_transformer.data.pair_batches.PaddedPairSource">PaddedPairSource</autoref> makes such batches; a
-# position that does not count in the loss has the target −100.
+# forcing](07_training.py#teacher-forcing)). Shorter sentences are padded.
+# <autoref identifier="slp_transformer.data.pair_batches.PaddedPairSource">PaddedPairSource</autoref> makes such batches;
+# a position that does not count in the loss has the target −100.
 
 # %%
 from slp_transformer.data.pair_batches import PaddedPairSource
@@ -397,8 +397,8 @@ print(f"uniform weights: {2 / len(columns):.2f}")
 # holds.
 
 # %% [markdown]
-# Each head has its own map, in every layer and in all three attentions. <autoref
-# identifier="slp_transformer.plotting.attention_maps.translation_attention_figure">translation_attention_figure</autoref>
+# Each head has its own map, in every layer and in all three attentions.
+# <autoref identifier="slp_transformer.plotting.attention_maps.translation_attention_figure">translation_attention_figure</autoref>
 # draws all of them.
 
 # %% alt="Maps of all three attentions, two layers of four heads each. In the upper layer's cross-attention all four heads look at counterparts, in the lower only the last one mostly does. The encoder's maps have dark cells on both sides of the diagonal, the decoder's none above it." caption="All attention maps of one translation"

@@ -30,6 +30,8 @@ PACKAGES = [
 ]
 LONG = ("slp_guitar.fingering", *(f"check.{n}" for n in ("diagnosing", "grading", "own", "tables")))
 """Packages within packages that are too long for one page."""
+APART = ("cli.train", "cli.train_options")
+"""Modules with a page of their own, without which their package's would be too long."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,9 @@ def full_name(page: str) -> str:
 def page_of(module: str) -> str:
     """The name of the page on which a module stands; each module of a package has its own."""
     parts = short_name(module).split(".")
-    if ".".join(parts[:2]) in LONG:
+    if (first_two := ".".join(parts[:2])) in LONG:
         return ".".join(parts[:3])
-    return ".".join(parts[: 2 if parts[0] in (*PACKAGES, "_internal") else 1])
+    return first_two if parts[0] in (*PACKAGES, "_internal") or first_two in APART else parts[0]
 
 
 def is_within(module: str, entry: ApiPage) -> bool:
