@@ -15,6 +15,7 @@ from peft import AutoPeftModelForCausalLM, LoraConfig, get_peft_model
 from published_tokenizers import TEXT, V, make_tokenizer
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from sampled import mostly_slow
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from slp_transformer.cli import main
@@ -69,7 +70,7 @@ def compare(run, exported, capsys):
     assert abs(loss[0] - loss[1]) < 0.5, "windows of another length"
 
 
-@pytest.mark.parametrize("run", ["mine", "tuned", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("run", mostly_slow(["mine", "tuned", "all"], "tuned"))
 def test_a_run_becomes_a_folder_that_transformers_opens(run, at, capsys):
     said = output(capsys, "export", run, "exported")
     assert "generate exported" in said
@@ -178,6 +179,7 @@ def test_it_resumes_to_the_same_bits(lora, at, monkeypatch):
     assert all(torch.equal(W, kept[1][name]) for name, W in kept[0].items())
 
 
+@pytest.mark.slow
 def test_adapters_go_to_peft_and_come_from_there(at, capsys):
     said = output(capsys, "export", "tuned", "adapter", "--adapter")
     assert "peft.AutoPeftModelForCausalLM.from_pretrained('adapter')" in said

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from sampled import mostly_slow
 from writers import PROMPTS, SOURCES, V, make
 
 from slp_transformer import EncoderDecoder, TransformerLM, generate
@@ -27,7 +28,7 @@ BEAMS = {
 
 
 @pytest.mark.parametrize("how", BEAMS)
-@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("cached", mostly_slow([True, False], True))
 @pytest.mark.parametrize("kind", [TransformerLM, EncoderDecoder])
 def test_beams_of_several_prompts_are_those_of_each_alone(kind, cached, how):
     model, options = make(kind, seed=2).double(), {"num_beams": 4, "cached": cached, **BEAMS[how]}

@@ -89,6 +89,7 @@ def test_requests_share_what_a_process_may_take(monkeypatch):
     assert ours.encode("ab", False) == [97, 98] and 0 < ours.seconds_left <= 0.05
 
 
+@pytest.mark.slow
 def test_what_a_bounded_tokenizer_does_is_what_the_library_does():
     library = tokenizers.Tokenizer.from_str(content(decoder={"type": "Fuse"}))
     ours = PretrainedTokenizer(library)

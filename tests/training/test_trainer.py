@@ -360,6 +360,7 @@ def test_a_default_device_changes_nothing(tmp_path):
     assert close(loaded.parameters(), plain.parameters())
 
 
+@pytest.mark.slow
 def test_settings_that_no_step_can_work_with_leave_no_checkpoint(tmp_path):
     with pytest.raises(ValueError, match="there are positions for 5"):
         train(language_model(), STREAM, STREAM, steps=2, sequence_length=6, out_dir=tmp_path / "a")
