@@ -94,9 +94,9 @@ def _decoder_cases() -> list[Inputs]:
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
         (X := (X := X + attention(norm(X))) + ffn(norm(X))) + cross_attention(norm(X), H_enc)
     ),
-    "no residual at cross-attention [no + Y]: Its output replaces the stream; add it.",
+    "no residual at cross-attention [no + Y]: Cross-attention replaces the stream; add it.",
     "no residual at self-attention [no + X]: Self-attention's output replaces the stream; add it.",
-    "no residual at the feedforward layer [no + Z]: Its output replaces the stream; add it.",
+    "no residual at the feedforward layer [no + Z]: The feedforward output replaces the stream.",
     "norm kept: The stream itself is normalized; only what a sublayer reads should be.",
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
         (X := norm((X := norm((X := norm(X)) + attention(X))) + cross_attention(X, H_enc))) + ffn(X)
@@ -129,7 +129,7 @@ def _decoder_cases() -> list[Inputs]:
         (Y := X + attention(norm(X)) + cross_attention(norm(X), H_enc)) + ffn(norm(Y))
     ),
     "no norm at cross-attention [no norm() (2)]: The norm before cross-attention is missing.",
-    "no norm at the feedforward layer [no norm() (3)]: The norm before it is missing.",
+    "no norm at the feedforward layer [no norm() (3)]: The feedforward layer's norm is missing.",
     "no norm at self-attention [no norm()]: The norm before self-attention is missing.",
     "source normalized [H_enc standardized]: H_enc is normalized again; the encoder already ends "
     "in a norm.",

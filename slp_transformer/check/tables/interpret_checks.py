@@ -49,7 +49,7 @@ def _ids_cases() -> list[Inputs]:
     lambda right: right or -1,
     "0 if new: A token that has not occurred before should give −1, not 0, which is a token.",
     lambda ids, right: right if ids[-1] in ids[:-1] else 0,
-    "always −1: This is always −1: if the search begins at the last token, begin before.",
+    "always −1: This is always −1: if the search begins at the last token, begin one before.",
     lambda: -1,
     "two compared: Two tokens are compared with the last two; compare the last one alone.",
     lambda ids: next(
@@ -272,7 +272,7 @@ def _copying_cases() -> list[Inputs]:
     "mean of the diagonal: This is the mean of the tokens' own numbers; count the tokens for which "
     "it is the largest of the row.",
     lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).diagonal().mean(),
-    "above the mean: A token counts if its number is above its row's mean, not if largest.",
+    "above the mean: A token counts if its number is above its row's mean; take the largest.",
     lambda E, W_V, W_O: (words := E @ W_V @ W_O @ E.T).diagonal().gt(words.mean(1)).to(E).mean(),
     "no circuit: This is E Eᵀ: the head's matrices are missing.",
     lambda E: (E @ E.T).argmax(-1).eq(torch.arange(len(E))).to(E).mean(),

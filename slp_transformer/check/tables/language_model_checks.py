@@ -132,7 +132,7 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int) -> Tensor:
     lambda d, right: right.index_fill(1, torch.tensor([d - 2, d - 1]), 0.0),
     "last position left out: The last row is not filled: positions go up to N − 1.",
     lambda N, right: right.index_fill(0, torch.tensor(N - 1), 0.0),
-    "as in Tensor2Tensor: The exponent is i/(d/2 − 1), as in that library; it should be 2i/d.",
+    "as in Tensor2Tensor: The exponent is i/(d/2 − 1), as in Tensor2Tensor; it should be 2i/d.",
     lambda N, d: _waves(_turned_as_in_tensor2tensor(N, d).repeat_interleave(2, 1)),
     "as in Tensor2Tensor (halves): …",
     lambda N, d: torch.cat([(x := _turned_as_in_tensor2tensor(N, d)).sin(), x.cos()], 1),

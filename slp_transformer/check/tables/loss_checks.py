@@ -194,7 +194,7 @@ def _padded_cases() -> list[Inputs]:
     lambda U, ids, pad_id: F.cross_entropy(
         (U[:, :-1] * (ids[:, 1:] != pad_id)[..., None]).flatten(0, 1), ids[:, 1:].flatten()
     ),
-    "after the first: All after a text's first padding are left out; it may be anywhere.",
+    "after the first: All words after a text's first padding are left out; it may be anywhere.",
     lambda ids, pad_id, solve: solve(
         ids=torch.cat(
             [ids[:, :1], (t := ids[:, 1:]).where((t == pad_id).cumsum(1) == 0, pad_id)], dim=1
@@ -364,7 +364,7 @@ def _lora_cases() -> list[Inputs]:
     "A and B swapped: A and B are swapped: multiply x by A [k×r] first, then by B [r×d].",
     "all scaled: xW is scaled, too; the scale belongs to the adapter alone.",
     lambda W, A, alpha, solve: solve(W=alpha / A.shape[1] * W),
-    "r of the wrong axis [0 for 1]: The scale divides by x's size; r is A's columns.",
+    "r of the wrong axis [0 for 1]: The scale divides by x's size; r is A's number of columns.",
     "divided [sides of /]: The scale is upside down: it should be α/r.",
 )
 def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:
