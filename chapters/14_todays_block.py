@@ -435,7 +435,7 @@ assert not folder.exists()
 # ## A loss in fewer seconds
 #
 # How much training time do today's parts save? Our recipe of today has the rotary positions and the normalized queries
-# and keys from above, and four parts more. The feedforward layer has squared ReLU in place of the gate,
+# and keys from above, and four parts more. In place of the gate, the feedforward layer has squared ReLU,
 # $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream start at zero, so that every block begins
 # as $\mathbf H=\mathbf X$. The head has a matrix of its own. And *Muon*, explained below, trains the matrices inside
 # blocks.
