@@ -190,6 +190,23 @@ def test_chords_for_comping_have_no_open_strings():
     assert any(not note.fret for grip in find_path(*jazz[:2]) for note in grip)
 
 
+@pytest.mark.parametrize(
+    ("phrase", "places"),
+    [
+        # a line in A minor that would take an open E between frets 10 and 12, thirds, power chords
+        ([72, 69, 67, 69, 64, 62, 60, 64], "1.8 1.5 2.8 1.5 2.5 3.7 3.5 2.5"),
+        ([(62, 66), (64, 67), (66, 69)], "2.3/1.2 2.5/1.3 2.7/1.5"),
+        (
+            [(45, 52, 57), (48, 55, 60), (50, 57, 62), (48, 55, 60)],
+            "5.0/4.2/3.2 5.3/4.5/3.5 5.5/4.7/3.7 5.3/4.5/3.5",
+        ),
+    ],
+)
+def test_a_higher_note_is_on_a_higher_string_and_none_is_skipped_on_the_way(phrase, places):
+    path = find_path(*phrase)
+    assert " ".join("/".join(f"{n.string}.{n.fret}" for n in g) for g in path) == places
+
+
 def test_the_weights_that_the_package_brings_are_exact_and_each_is_used():
     weights = load_weights()
     assert all(weight / UNIT == int(weight / UNIT) for weight in weights.values())
