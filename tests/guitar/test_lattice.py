@@ -193,9 +193,15 @@ def test_chords_for_comping_have_no_open_strings():
 @pytest.mark.parametrize(
     ("phrase", "places"),
     [
-        # a line in A minor that would take an open E between frets 10 and 12, thirds, power chords
+        # Without a weight each there are open strings among these: of the steps that skip strings,
+        # of notes that go against the pitch in a line, above a bass, in chords; of crossed strings.
         ([72, 69, 67, 69, 64, 62, 60, 64], "1.8 1.5 2.8 1.5 2.5 3.7 3.5 2.5"),
-        ([(62, 66), (64, 67), (66, 69)], "2.3/1.2 2.5/1.3 2.7/1.5"),
+        ([71, 69, 67, 64, 67, 71], "1.7 1.5 2.8 2.5 2.8 1.7"),
+        ([(45, 64), 67, 69, 71, 72], "5.0/2.5 2.8 1.5 1.7 1.8"),
+        (
+            [(62, 66), (64, 67), (66, 69), (67, 71), (66, 69), (64, 67), (62, 66)],
+            "2.3/1.2 2.5/1.3 2.7/1.5 2.8/1.7 2.7/1.5 2.5/1.3 2.3/1.2",
+        ),
         (
             [(45, 52, 57), (48, 55, 60), (50, 57, 62), (48, 55, 60)],
             "5.0/4.2/3.2 5.3/4.5/3.5 5.5/4.7/3.7 5.3/4.5/3.5",
