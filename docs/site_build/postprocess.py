@@ -289,13 +289,22 @@ def cut(site: Path) -> None:
         _cut(path, formulas)
 
 
-def without_blank_lines(page: str) -> str:
-    """Return a page without the blank lines and indents that templates leave above its article.
+# What has the color of the code around it, and what is empty.
+UNCOLORED = re.compile(r'<span class="[nw]">([^<]*)</span>|<span></span>')
 
-    Below it the theme's labels of links are compared with their words, spaces and all.
+
+def slim(page: str) -> str:
+    """Return a page without the spans of code that color nothing, and without blank lines.
+
+    Above its article no line is indented either. Below it the theme's labels of links are compared
+    with their words, spaces and all.
     """
     above, article, rest = page.partition("<article")
-    return re.sub(r"\s*\n\s*", "\n", above) + article + rest if article else page
+    above = re.sub(r"\s*\n\s*", "\n", above) if article else above
+    shown, end, below = rest.partition("</article>")
+    parts = VERBATIM.split(shown)
+    parts[::2] = [re.sub(r"\n\s*\n", "\n", part) for part in parts[::2]]
+    return above + article + UNCOLORED.sub(r"\1", "".join(parts)) + end + below
 
 
 def drop_unused(site: Path) -> None:

@@ -433,7 +433,7 @@ def test_paper_has_figures_and_no_frame(browser, address):
 
 
 FONTS = """[...document.fonts].filter((one) => /KaTeX/.test(one.family) && one.status === "loaded")
-    .map((one) => one.family.replaceAll('"', ""))"""
+    .map((one) => [one.family.replaceAll('"', ""), one.style, one.weight].join(" "))"""
 
 
 @pytest.mark.parametrize(
@@ -448,9 +448,10 @@ def test_what_is_printed_before_it_was_on_the_screen_has_all_its_letters(name, b
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
         page.evaluate("document.fonts.ready")
         page.wait_for_timeout(500)
-        assert at_once == set(page.evaluate(FONTS)) >= {"KaTeX_Main", "KaTeX_Math"}
+        needed = {"KaTeX_Main normal 400", "KaTeX_Math italic 400"}
         if name == "chapters/01_attention/":
-            assert "KaTeX_Size2" in at_once  # of large sums
+            needed.add("KaTeX_Size2 normal 400")  # of large sums
+        assert at_once == set(page.evaluate(FONTS)) >= needed
 
 
 @pytest.mark.parametrize("name", ["break-it/", "chapters/07_training/", "model/", "write/"])
