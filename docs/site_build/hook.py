@@ -253,6 +253,7 @@ def on_post_build(config):
         postprocess.cut(Path(config.site_dir))
         postprocess.name_landmarks(Path(config.site_dir))
         postprocess.drop_unused(Path(config.site_dir))
+        postprocess.drop_styles(Path(config.site_dir))
         _write_notebooks(config)
 
 

@@ -542,3 +542,18 @@ def test_a_page_has_no_blank_lines_but_in_code_and_no_spans_that_color_nothing()
     slim = '<article>\n  <pre>a\n\n  b<span class="p">.</span></pre></article>'
     assert postprocess.slim(page) == f"<nav>\n<a>b  c</a>\n</nav>\n{slim}{rest}"
     assert postprocess.slim("a\n\n  b") == "a\n\n  b"
+
+
+def test_styles_of_the_theme_s_parts_go_where_no_page_has_them(tmp_path):
+    sheet = tmp_path / "assets" / "stylesheets" / "main.1.min.css"
+    sheet.parent.mkdir(parents=True)
+    (tmp_path / "index.html").write_text('<p class="a grid"></p>')
+    css = (
+        ".grid>*{x:y}.cards,.a:is(.b,.keys) .d{x:y}@media print{.tabbed-set>:first-child{x:y}.e{}}"
+    )
+    sheet.write_text(css)
+    postprocess.drop_styles(tmp_path)
+    assert sheet.read_text() == ".grid>*{x:y}@media print{.e{}}"
+    sheet.write_text(".cards,.a:is(.b,.c) .d,.md-nav{x:y}")
+    postprocess.drop_styles(tmp_path)
+    assert sheet.read_text() == ".a:is(.b,.c) .d,.md-nav{x:y}"
