@@ -551,7 +551,7 @@ def test_styles_of_the_theme_s_parts_go_where_no_page_has_them(tmp_path):
     css = (
         ".grid>*{x:y}.cards,.a:is(.b,.keys) .d{x:y}@media print{.tabbed-set>:first-child{x:y}.e{}}"
     )
-    sheet.write_text(css)
+    sheet.write_text(".grid>*{x:y}.cards,.a:is(.b,.keys) .d{x:y}" + print_css)
     postprocess.drop_styles(tmp_path)
     assert sheet.read_text() == ".grid>*{x:y}@media print{.e{}}"
     sheet.write_text(".cards,.a:is(.b,.c) .d,.md-nav{x:y}")
