@@ -548,10 +548,11 @@ def test_styles_of_the_theme_s_parts_go_where_no_page_has_them(tmp_path):
     sheet = tmp_path / "assets" / "stylesheets" / "main.1.min.css"
     sheet.parent.mkdir(parents=True)
     (tmp_path / "index.html").write_text('<p class="a grid"></p>')
-    css = (
-        ".grid>*{x:y}.cards,.a:is(.b,.keys) .d{x:y}@media print{.tabbed-set>:first-child{x:y}.e{}}"
+    here, on_paper = (
+        ".grid>*{x:y}.cards,.a:is(.b,.keys) .d{x:y}",
+        "@media print{.tabbed-set>a{}.e{}}",
     )
-    sheet.write_text(".grid>*{x:y}.cards,.a:is(.b,.keys) .d{x:y}" + print_css)
+    sheet.write_text(here + on_paper)
     postprocess.drop_styles(tmp_path)
     assert sheet.read_text() == ".grid>*{x:y}@media print{.e{}}"
     sheet.write_text(".cards,.a:is(.b,.c) .d,.md-nav{x:y}")
