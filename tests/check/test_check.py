@@ -566,6 +566,26 @@ def test_a_transpose_beside_a_vector_is_told_by_its_argument():
     assert found.text == "This is a column of E; a word is a row."
 
 
+def test_exchanged_sides_are_told_and_only_of_a_product_that_it_may_be_a_transpose():
+    X = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+
+    @make_check("`logits`", lambda: [(X, X + torch.eye(2))])
+    def product(X: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
+        """A product."""
+        return X @ W.exp()
+
+    @make_check("`logits`", lambda: [(X, X + torch.eye(2))])
+    def difference(X: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
+        """A difference."""
+        return X - W.exp() + 2
+
+    del CHECKS["product"], CHECKS["difference"]
+    found = product(lambda X, W: W.exp() @ X).text
+    assert found == "The two sides of @ are exchanged, or one of them is transposed."
+    found = difference(lambda X, W: W.exp() - X + 2).text
+    assert found == "The two sides of − are exchanged."
+
+
 def test_arguments_that_answers_cannot_tell_apart_are_all_named():
     X, W = torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.tensor([[2.0, 1.0], [1.0, 1.0]])
 
