@@ -270,13 +270,20 @@ def test_a_class_is_reported_on_and_a_student_s_code_changes_nobody_s_row(tmp_pa
         json.dumps({"cells": [{"cell_type": "code", "source": [cell]}]}), encoding="utf-8"
     )
     (tmp_path / "dan.ipynb").mkdir()
+    pasted = inspect.getsource(check.CHECKS["beam_step"]._solve)
+    pasted = pasted[pasted.index("def beam_step") :].replace("def beam_step", "def my_beam_step")
+    imports = "import slp_guitar\ndef my_temperature(u, tau): return u / slp_guitar.tau\n"
+    write(tmp_path, eve=f"from torch import Tensor\n{imports}{pasted}")
     assert main(["--json", str(tmp_path)]) == 0
     report = json.loads(capsys.readouterr().out)
-    anna, bob, cy, dan = report["files"]
+    anna, bob, cy, dan, eve = report["files"]
     assert anna == {"file": "anna.py", "right": ["softmax"], "wrong": {}, "missing": ["top_k"]}
     assert bob["right"] == [] and (bob.get("error") or bob["wrong"])
     assert [*cy["wrong"]] == ["softmax"] and cy["right"] == []
     assert dan["missing"] == [] and "folder" in dan["error"]
+    where = "slp_transformer.check.tables.sampling_checks.beam_step"
+    assert eve["as in the package"] == {"beam_step": where}
+    assert eve["uses the package"] == {"temperature": ["slp_guitar"]}
     assert "softmax: " in [*report["mistakes"]][0]
 
 
