@@ -434,6 +434,26 @@ def test_control_characters_of_names_and_errors_are_shown_as_escapes(tmp_path, c
     assert "\x1b" not in said.err + said.out
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX's limits")
+def test_without_linux_s_counts_every_limit_is_set_and_what_they_miss_is_said(monkeypatch):
+    import resource
+
+    def gone(*given):
+        raise FileNotFoundError(*given)
+
+    limits = {}
+    monkeypatch.setattr(confinement, "open", gone, raising=False)
+    monkeypatch.setattr(confinement, "_set_limit", limits.__setitem__)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(OSError, match="RLIMIT_DATA does not count all memory"):
+        confinement._limit_resources(7)
+    assert limits[resource.RLIMIT_CPU] == 7 and limits[resource.RLIMIT_CORE] == 0
+    assert limits[resource.RLIMIT_DATA] == (1 << 30) + confinement.MEMORY_BYTES
+    assert limits[resource.RLIMIT_AS] == (1 << 40) + confinement.ADDRESS_BYTES
+    assert limits[resource.RLIMIT_FSIZE] == confinement.FILE_BYTES
+    assert limits[resource.RLIMIT_NOFILE] == confinement.OPEN_FILES
+
+
 @pytest.mark.slow
 @on_linux
 def test_every_end_of_a_student_s_process_is_a_row(tmp_path, monkeypatch):
