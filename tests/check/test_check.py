@@ -192,10 +192,14 @@ def test_overflow_is_told_by_where_it_shows():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_ids_must_be_integers_that_can_be_an_index(dtype):
+@pytest.mark.parametrize("least", [0, 2])
+def test_ids_must_be_integers_that_can_be_an_index(dtype, least):
+    """Also where only some of the answers are not."""
+
     def begin_and_end(target, begin, end):
         ids = target.tolist()
-        return torch.tensor([[begin, *ids], [*ids, end]], dtype=dtype)
+        right = torch.tensor([[begin, *ids], [*ids, end]])
+        return right if len(ids) < least else right.to(dtype)
 
     found = check.teacher_forced(begin_and_end)
     assert not found and found.text == FLOATS_FOR_INTEGERS
