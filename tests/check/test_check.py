@@ -40,7 +40,7 @@ from slp_transformer.check.diagnosing.diagnosis import (
     parse_mistake_table,
 )
 from slp_transformer.check.diagnosing.diagnosis import check as make_check
-from slp_transformer.check.diagnosing.edges import draw_edges
+from slp_transformer.check.diagnosing.edges import _find_relations, draw_edges
 from slp_transformer.check.diagnosing.timed_run import RaisedError
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
@@ -164,6 +164,32 @@ def test_an_edge_keeps_what_all_cases_keep_and_has_an_answer_that_rounding_leave
     assert edges[9]["X"][3] == 0
     rough = draw_edges(cases, [], lambda X, k, far: (1e8 * X[:k]).sin() * far)
     assert all(one["k"] * one["far"] == 0 for one in rough)  # all else rests on rounding
+
+
+@pytest.mark.parametrize(
+    ("cases", "kept", "broken"),
+    [
+        ([{"X": 3, "Y": 5}, {"X": 5, "Y": 5}], {"X": 7, "Y": 5}, {"X": 2, "Y": 1}),  # broadcast
+        ([{"k": 3, "m": 3}, {"k": 2, "m": 5}], {"k": 5, "m": 5}, {"k": 7, "m": 5}),
+        ([{"k": 3, "m": 5}, {"k": 2, "m": 7}], {"k": 4, "m": 5}, {"k": 5, "m": 5}),
+        ([{"X": 6, "k": 3}, {"X": 10, "k": 5}], {"X": 8, "k": 4}, {"X": 8, "k": 3}),
+        ([{"X": 4}, {"X": 10}], {"X": 6}, {"X": 5}),
+        ([{"k": 1}, {"k": 4}], {"k": 2}, {"k": 0}),
+        (
+            [{"X": 7, "k": 3, "m": 4}, {"X": 9, "k": 5, "m": 4}],
+            {"X": 11, "k": 5, "m": 6},
+            {"X": 9, "k": 5, "m": 6},
+        ),
+    ],
+)
+def test_each_relation_of_sizes_and_numbers_is_found_and_kept(cases, kept, broken):
+    """Sizes are capitals."""
+    measures = [
+        {(name, 0 if name.isupper() else ""): value for name, value in one.items()}
+        for one in (*cases, kept, broken)
+    ]
+    keeps = _find_relations(measures[:2])
+    assert [keeps(one) for one in measures] == [True, True, True, False]
 
 
 def test_what_all_wrong_cases_share_is_told_and_nothing_that_is_not_there():
