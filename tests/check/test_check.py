@@ -231,6 +231,18 @@ def test_ids_must_be_integers_that_can_be_an_index(dtype, least):
     assert not found and found.text == FLOATS_FOR_INTEGERS
 
 
+def test_ids_of_one_text_or_of_several_may_be_taken_as_lists_and_nothing_else_may():
+    def each(U, ids, pad_id):
+        pairs = [(u, i) for V, row in zip(U, ids) for u, i in zip(V, row[1:] + [pad_id])]
+        return -torch.stack([u.log_softmax(-1)[i] for u, i in pairs if i != pad_id]).mean()
+
+    def one(U, ids):
+        return -torch.stack([u.log_softmax(-1)[i] for u, i in zip(U, ids[1:] + [])]).mean()
+
+    assert check.padded_loss(each) and check.next_token_loss(one)
+    assert not check.softmax(lambda scores: (torch.tensor(scores + [])).softmax(-1))
+
+
 def test_two_mistakes_at_once_are_both_named():
     def two(Q, K, V, mask):
         return torch.softmax(Q @ K.T + mask, dim=0) @ V
