@@ -232,12 +232,16 @@ def test_ids_must_be_integers_that_can_be_an_index(dtype, least):
 
 
 def test_ids_of_one_text_or_of_several_may_be_taken_as_lists_and_nothing_else_may():
+    def pairs(U, ids, end):
+        return zip(U, ids[1:] + [end], strict=True)
+
     def each(U, ids, pad_id):
-        pairs = [(u, i) for V, row in zip(U, ids) for u, i in zip(V, row[1:] + [pad_id])]
-        return -torch.stack([u.log_softmax(-1)[i] for u, i in pairs if i != pad_id]).mean()
+        rows = [pairs(*both, pad_id) for both in zip(U, ids, strict=True)]
+        found = [u.log_softmax(-1)[i] for row in rows for u, i in row if i != pad_id]
+        return -torch.stack(found).mean()
 
     def one(U, ids):
-        return -torch.stack([u.log_softmax(-1)[i] for u, i in zip(U, ids[1:] + [])]).mean()
+        return -torch.stack([u.log_softmax(-1)[i] for u, i in pairs(U, ids, 0)][:-1]).mean()
 
     assert check.padded_loss(each) and check.next_token_loss(one)
     assert not check.softmax(lambda scores: (torch.tensor(scores + [])).softmax(-1))
