@@ -324,13 +324,20 @@ def test_a_class_is_reported_on_and_a_student_s_code_changes_nobody_s_row(tmp_pa
         json.dumps({"cells": [{"cell_type": "code", "source": [cell]}]}), encoding="utf-8"
     )
     (tmp_path / "dan.ipynb").mkdir()
+    pasted = inspect.getsource(check.CHECKS["beam_step"]._solve)
+    pasted = pasted[pasted.index("def beam_step") :].replace("def beam_step", "def my_beam_step")
+    imports = "import slp_guitar\ndef my_temperature(u, tau): return u / slp_guitar.tau\n"
+    write(tmp_path, eve=f"from torch import Tensor\n{imports}{pasted}")
     assert main(["--json", str(tmp_path)]) == 0
     report = json.loads(capsys.readouterr().out)
-    anna, bob, cy, dan = report["files"]
+    anna, bob, cy, dan, eve = report["files"]
     assert anna == {"file": "anna.py", "right": ["softmax"], "wrong": {}, "missing": ["top_k"]}
     assert bob["right"] == [] and (bob.get("error") or bob["wrong"])
     assert [*cy["wrong"]] == ["softmax"] and cy["right"] == []
     assert dan["missing"] == [] and "folder" in dan["error"]
+    where = "slp_transformer.check.tables.sampling_checks.beam_step"
+    assert eve["as in the package"] == {"beam_step": where}
+    assert eve["uses the package"] == {"temperature": ["slp_guitar"]}
     assert "softmax: " in [*report["mistakes"]][0]
 
 
@@ -479,6 +486,26 @@ def test_control_characters_of_names_and_errors_are_shown_as_escapes(tmp_path, c
     assert "a\\u001b]0;b\\u0007.py" in said.err and "b\\u001b]0;c\\u0007.py" in said.err
     assert "\\u001b[2J" in said.out
     assert "\x1b" not in said.err + said.out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX's limits")
+def test_without_linux_s_counts_every_limit_is_set_and_what_they_miss_is_said(monkeypatch):
+    import resource
+
+    def gone(*given):
+        raise FileNotFoundError(*given)
+
+    limits = {}
+    monkeypatch.setattr(confinement, "open", gone, raising=False)
+    monkeypatch.setattr(confinement, "_set_limit", limits.__setitem__)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(OSError, match="RLIMIT_DATA does not count all memory"):
+        confinement._limit_resources(7)
+    assert limits[resource.RLIMIT_CPU] == 7 and limits[resource.RLIMIT_CORE] == 0
+    assert limits[resource.RLIMIT_DATA] == (1 << 30) + confinement.MEMORY_BYTES
+    assert limits[resource.RLIMIT_AS] == (1 << 40) + confinement.ADDRESS_BYTES
+    assert limits[resource.RLIMIT_FSIZE] == confinement.FILE_BYTES
+    assert limits[resource.RLIMIT_NOFILE] == confinement.OPEN_FILES
 
 
 @pytest.mark.slow
