@@ -66,9 +66,8 @@ def execute(options: MergeOptions) -> None:
             check_is_no_link(folder / TOKENS)
             (folder / TOKENS).mkdir(exist_ok=True)
             for path in (run / TOKENS).iterdir():
-                check_is_no_link(
-                    path
-                )  # the run may be a stranger's, and the link lead to our files
+                # The run may be a stranger's, and a link in it lead to files of ours.
+                check_is_no_link(path)
                 check_is_file(path)
                 with path.open("rb") as source, atomic_write(folder / TOKENS / path.name) as copy:
                     shutil.copyfileobj(source, copy)
