@@ -753,8 +753,9 @@ def test_a_counterexample_is_written_with_the_digits_that_differ():
     assert right != wrong
 
 
-def test_a_loss_below_what_is_possible_is_no_success():
+def test_a_loss_below_what_is_possible_is_no_success(recwarn):
     assert check.at_most(0.28, 0.29, floor=0.276)
+    assert check.at_most(torch.tensor(0.28, requires_grad=True), 0.29) and not recwarn.list
     assert "NaN: training diverged" in check.at_most(float("nan"), 0.29).text
     found = check.at_most(torch.tensor(0.01), 0.29, floor=0.276)
     assert not found and "below 0.276, and no model can be" in found.text
