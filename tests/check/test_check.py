@@ -599,6 +599,22 @@ def test_every_check_knows_the_mistakes_that_any_function_can_make(attempt, sent
     assert not found and found.text == sentence
 
 
+def test_truth_values_are_told_to_be_exchanged_and_numbers_are_not():
+    @make_check("`logits`", lambda: [(torch.tensor([2.0, -3.0, 5.0, 7.0]),)])
+    def positive(X: torch.Tensor) -> torch.Tensor:
+        """What is above 0."""
+        return X > 0
+
+    @make_check("`logits`", lambda: [(torch.tensor([2.0, -3.0, 5.0, 7.0]),)])
+    def total(X: torch.Tensor) -> torch.Tensor:
+        """The sum."""
+        return X.sum()
+
+    del CHECKS["positive"], CHECKS["total"]
+    assert positive(lambda X: X <= 0).text == "True and False are exchanged."
+    assert "True" not in total(lambda X: 0 * X.sum()).text
+
+
 def test_a_transpose_beside_a_vector_is_told_by_its_argument():
     @make_check("`onehot`", lambda: [(1, torch.rand(2, 2)), (1, torch.rand(3, 2))])
     def row(w: int, E: torch.Tensor) -> torch.Tensor:
