@@ -29,7 +29,7 @@ from sampled import mostly_slow
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
-from slp_transformer.check.diagnosing.code_changes import iter_other_orders
+from slp_transformer.check.diagnosing.code_changes import _iter_operation_changes, iter_other_orders
 from slp_transformer.check.diagnosing.diagnosis import (
     CHECKS,
     FLOATS_FOR_INTEGERS,
@@ -491,9 +491,15 @@ def test_an_error_is_shown_with_the_readers_line():
         scores = Q @ K.T
         return scores @ undefined  # noqa: F821
 
-    found = check.attention(broken)
-    assert "“return scores @ undefined" in found.text and "NameError" in found.text
-    assert found.example[0].startswith("for       Q: shape [")
+    def calls(*given):
+        return broken(*given)
+
+    at = broken.__code__.co_firstlineno + 2
+    for attempt in (broken, calls):
+        found = check.attention(attempt)
+        assert f"in line {at}, “return scores @ undefined" in found.text, found.text
+        assert "NameError" in found.text
+        assert found.example[0].startswith("for       Q: shape [")
 
 
 def test_leaving_and_recursion_are_reported():
@@ -685,6 +691,26 @@ def test_what_became_of_a_step_is_named():
 def test_two_steps_are_exchanged(right, others):
     changes = iter_other_orders(ast.parse(right, mode="eval").body, {"relu", "sqrt"})
     assert {one.name: ast.unparse(one.new) for one in changes} == others
+
+
+@pytest.mark.parametrize(
+    ("right", "changes"),
+    [
+        ("f(a) + b", "f(a) - b; f(a) * b; f(a); b; f(a) + b + b; f(a) + b + f(a)"),
+        ("f(a) - b", "f(a) + b; f(a); -b; b - f(a)"),
+        ("f(a) * b", "f(a) / b; f(a) + b; f(a); b; f(a) * b * b; f(a) * b * f(a)"),
+        ("f(a) / b", "f(a) * b; f(a) // b; f(a); f(a) / b / b; b / f(a)"),
+        ("f(a) ** b", "f(a); int(f(a) ** b); b ** f(a)"),
+        ("f(a) @ b", "f(a) * b; f(a); b; f(a) @ b.mT; b @ f(a)"),
+        ("f(a) // b", "f(a) % b; f(a) / b; f(a); b // f(a)"),
+    ],
+)
+def test_what_may_go_wrong_at_an_operation(right, changes):
+    """Beside twice or half of it, which stands at the end of some."""
+    node = ast.parse(right, mode="eval").body
+    found = _iter_operation_changes(node, {"a": torch.Tensor, "b": torch.Tensor})
+    made = [ast.unparse(one.new) for one in found if one.name[-3:] not in ("led", "ved")]
+    assert made == changes.split("; ")
 
 
 # --- How a verdict looks ------------------------------------------------------------------------
