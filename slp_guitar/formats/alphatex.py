@@ -123,6 +123,7 @@ def _format_effects(effects: list[str]) -> str:
 
 # --- Reading --------------------------------------------------------------------------------------
 
+MAX_TUPLET = 96
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
 KEYS_IN_ALPHATEX = {name.lower(): name for name, (_, is_minor) in KEYS.items() if not is_minor}
 KEYS_IN_ALPHATEX |= {f"{name}major": key for name, key in KEYS_IN_ALPHATEX.items()}
@@ -359,7 +360,7 @@ class _AlphaTexParser:
             elif name == "tu" and numbers:
                 enters = numbers[0]
                 times = numbers[1] if len(numbers) > 1 else TUPLET_TIMES.get(enters, 0)
-                if not (1 <= enters <= 64 and 1 <= times <= 64):
+                if not (1 <= enters <= MAX_TUPLET and 1 <= times <= MAX_TUPLET):
                     raise self.error(f"a tuplet of {enters} in {times} is not known")
                 factor *= Fraction(times, enters)
         return factor

@@ -200,8 +200,8 @@ def format_guitar_pro(*tracks: Tab, version: int = 5) -> bytes:
 
     Raises:
         ValueError: for tabs that cannot be written down, have no bar or no time, more than 7
-            strings, frets above 99, repeats played more than 127 times, or notes shorter than any
-            note value.
+            strings, frets above 99, repeats played more than 127 times, tuplets inside others, or
+            notes shorter than any note value.
     """
     check_tracks_have_same_bars(tracks)
     if not _can_hold_playing_signs(tracks[0].bars, version):
@@ -303,6 +303,11 @@ def _build_beat(beat: Beat, voice: Any, version: int, gp: ModuleType) -> Any:
     """Return a beat of a voice."""
     value = beat.note_value
     tuplet = gp.Tuplet(value.tuplet_notes, value.tuplet_time)
+    if not tuplet.isSupported():
+        raise ValueError(
+            f"Bar {voice.measure.number} has tuplets of {tuplet.enters} notes; a Guitar Pro 3 to 5 "
+            "file has none inside others."
+        )
     duration = gp.Duration(value.denominator, value.is_dotted, tuplet)
     status = gp.BeatStatus.normal if beat.notes else gp.BeatStatus.rest
     written = gp.Beat(voice, duration=duration, status=status)
