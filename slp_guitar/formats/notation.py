@@ -242,6 +242,17 @@ def check_tracks_have_same_bars(tracks: Sequence[Tab], needs_strings: bool = Tru
             )
 
 
+def check_beat_count(bar_number: int, beats: int, max_beats: int, file_type: str) -> None:
+    """Refuse a bar of more beats than a kind of file can say.
+
+    Raises:
+        ValueError: naming the bar.
+    """
+    if beats > max_beats:
+        said = f"Bar {bar_number} has {beats} beats; a bar of a {file_type} file has at most"
+        raise ValueError(f"{said} {max_beats}.")
+
+
 def measures_from_tab(tab: Tab, num_voices: int = 2) -> list[Measure]:
     """Return the bars of a tab in notation, with all notes in one voice if it may have no more.
 
