@@ -248,6 +248,11 @@ def read_and_select_tracks(options: TabOptions | ConvertOptions) -> list[Tab]:
     print_each(problems)
     if not tabs:
         raise ValueError(f"{path} has no tablature that can be read.")
+    needs_time = [
+        tab for tab in tabs if options.output and registry.has_no_time(tab, options.output)
+    ]
+    if options.steps_per_quarter is not None and not needs_time:
+        print_status("--steps-per-quarter has no effect here: no columns of a text are made time.")
     return tabs
 
 
