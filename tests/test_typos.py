@@ -4,6 +4,7 @@ import ast
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import slp_transformer
 
 PACKAGE = Path(slp_transformer.__file__).parent
+ROOT = Path(__file__).parents[1]
 LINES = """
 from torch import Tensor
 from slp_transformer import (
@@ -56,9 +58,9 @@ fused_attention(X, X, X, casual=True)
 """.strip().splitlines()
 
 
-def mypy(*words: object) -> list[str]:
+def mypy(*words: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", "", *map(str, words)],
+        [sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", *words],
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -67,11 +69,17 @@ def mypy(*words: object) -> list[str]:
     return [line for line in done.stdout.splitlines() if ": error:" in line]
 
 
+# In one process, whose mypy reads PyTorch once: it is most of what it does here.
+in_turn = pytest.mark.xdist_group("mypy")
+
+
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
-    """The package beside nothing else, and mypy's cache of it."""
+    """The package beside nothing else, and what mypy knows already, above all of PyTorch."""
     pytest.importorskip("mypy", reason="pip install 'slp-transformer[dev]'")
     folder = tmp_path_factory.mktemp("typed")
+    with suppress(FileNotFoundError, shutil.Error):  # it never ran, or runs at this moment
+        shutil.copytree(ROOT / ".mypy_cache", folder / ".mypy_cache")
     shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
@@ -84,6 +92,7 @@ def checked(copied, monkeypatch):
 
 
 @pytest.mark.slow
+@in_turn
 def test_every_typo_is_seen(checked):
     written = LINES.strip() + "\n" + "".join(f"    {typo}\n" for typo in TYPOS)
     Path("typos.py").write_text(written, encoding="utf-8")
@@ -104,6 +113,7 @@ CHOSEN = {
 
 
 @pytest.mark.slow
+@in_turn
 def test_parts_that_are_renamed_where_they_stand_are_missed(checked):
     """Names in strings would be missed by a reader alone, once somebody chose the part."""
     for file, names in CHOSEN.items():

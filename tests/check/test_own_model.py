@@ -315,6 +315,13 @@ def test_what_a_wrong_function_does_stands_beside_the_right_one(quick):
     assert sum("of 1 texts" in line for line in lines) == 2
 
 
+@pytest.mark.parametrize(("more", "told"), [(-0.01, True), (-1e-5, False), (0.01, False)])
+def test_a_loss_below_the_lowest_is_told_but_not_what_is_below_by_rounding(more, told):
+    yours = {"loss": own_model.compute_lowest_loss() + more}
+    said = wrong_part._compare("attention", {"loss": 1.0}, yours)
+    assert told == any("No honest model is below 0.2" in line for line in said)
+
+
 def forgets_to_add(*given):
     raise KeyError("beta")
 
