@@ -13,6 +13,7 @@ from commands import SMALL, fine, output, refused, result
 
 from slp_transformer.lora import lora_state_dict, merge_lora
 from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.lora_base import make_lora_base
 from slp_transformer.training.run_folder import load_lora_base, load_trainer_state
 
 FROM = ["train", "text", "wolf.txt", "--init-from", "a", "--learning-rate", "0.3", *SMALL[-9:]]
@@ -59,6 +60,8 @@ def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):
     )
     assert result(capsys, "evaluate", "b")["loss"] == pytest.approx(best, rel=1e-6)
     assert output(capsys, "generate", "b", "--prompt", "The").startswith("The")
+    with pytest.raises(ValueError, match="b is a LoRA adapter already: merge it into its base"):
+        make_lora_base("b", 2)
     told = result(capsys, "info", "b")["lora"]
     assert told["rank"] == 2 and Path(told["base"]).parent.name == "a"
 
