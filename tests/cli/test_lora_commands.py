@@ -1,7 +1,9 @@
 """LoRA on the command line: what learns, what is kept, what is refused, and what merging gives."""
 
 import json
+import os
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,26 @@ def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
     further = ["train", "--out-dir", "m", "--resume", "--steps", "9"]
     assert "m is not a LoRA run: start a new one with --init-from" in refused(capsys, *further)
     fine("train", "text", "wolf.txt", "--init-from", "m", "--out-dir", "n", *SMALL[-9:])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such files")
+@pytest.mark.parametrize("kind", ["pipe", "socket", "link", "folder of links"])
+def test_merging_copies_no_pipe_and_nothing_that_a_link_leads_to(kind, at, capsys):
+    """A run may be a stranger's, and what is merged be given away."""
+    tokens, elsewhere = Path("b/tokens"), at / "elsewhere"
+    if kind == "pipe":
+        os.mkfifo(tokens / "more")
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind("b/tokens/more")
+    elif kind == "link":
+        elsewhere.write_text("precious", encoding="utf-8")
+        (tokens / "more").symlink_to(elsewhere)
+    else:
+        tokens.rename(elsewhere)
+        tokens.symlink_to(elsewhere)
+    said = refused(capsys, "merge", "b", "--out-dir", "m")
+    assert "it is no file" in said or "is a link, which is not followed" in said
+    assert not Path("m").exists()
 
 
 def test_a_base_that_learns_on_keeps_what_its_lora_run_needs(at, capsys):

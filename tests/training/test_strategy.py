@@ -24,6 +24,7 @@ from slp_transformer.training.train_config import TrainConfig
 
 pytestmark = [
     pytest.mark.slow,  # two processes that load PyTorch, for each of them
+    pytest.mark.xdist_group("two processes"),  # one launch makes what most of them look at
     pytest.mark.skipif(
         sys.platform == "win32", reason="processes are started and signalled as on POSIX"
     ),
