@@ -69,10 +69,6 @@ def mypy(*words: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if ": error:" in line]
 
 
-# In one process, whose mypy reads PyTorch once: it is most of what it does here.
-in_turn = pytest.mark.xdist_group("mypy")
-
-
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
     """The package beside nothing else, and what mypy knows already, above all of PyTorch."""
@@ -92,7 +88,6 @@ def checked(copied, monkeypatch):
 
 
 @pytest.mark.slow
-@in_turn
 def test_every_typo_is_seen(checked):
     written = LINES.strip() + "\n" + "".join(f"    {typo}\n" for typo in TYPOS)
     Path("typos.py").write_text(written, encoding="utf-8")
@@ -113,7 +108,6 @@ CHOSEN = {
 
 
 @pytest.mark.slow
-@in_turn
 def test_parts_that_are_renamed_where_they_stand_are_missed(checked):
     """Names in strings would be missed by a reader alone, once somebody chose the part."""
     for file, names in CHOSEN.items():

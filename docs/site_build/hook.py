@@ -364,6 +364,9 @@ def on_post_page(output, page, config):
     for face in ("normal", "italic") if "<em>" in output else ("normal",):
         font = relative(f"assets/fonts/source-serif-4-latin-wght-{face}.woff2", page)
         preload += f'<link rel="preload" href="{font}" as="font" type="font/woff2" crossorigin>'
+    # A browser that has the title alone would draw it, and the text when all scripts are there.
+    if begun := re.search(r'<article(?:.*?</p>){1,3}.*?\bid="([^"]+)"', output, flags=re.DOTALL):
+        preload += f'<link rel="expect" href="#{begun[1]}" blocking="render">'
     output = output.replace('<link rel="stylesheet"', f'{preload}<link rel="stylesheet"', 1)
     output = on_post_template(output)
     if '"doc doc-' not in output:  # it describes no object

@@ -29,7 +29,7 @@ from sampled import mostly_slow
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
-from slp_transformer.check.diagnosing.code_changes import iter_other_orders
+from slp_transformer.check.diagnosing.code_changes import _iter_operation_changes, iter_other_orders
 from slp_transformer.check.diagnosing.diagnosis import (
     CHECKS,
     FLOATS_FOR_INTEGERS,
@@ -491,9 +491,15 @@ def test_an_error_is_shown_with_the_readers_line():
         scores = Q @ K.T
         return scores @ undefined  # noqa: F821
 
-    found = check.attention(broken)
-    assert "“return scores @ undefined" in found.text and "NameError" in found.text
-    assert found.example[0].startswith("for       Q: shape [")
+    def calls(*given):
+        return broken(*given)
+
+    at = broken.__code__.co_firstlineno + 2
+    for attempt in (broken, calls):
+        found = check.attention(attempt)
+        assert f"in line {at}, “return scores @ undefined" in found.text, found.text
+        assert "NameError" in found.text
+        assert found.example[0].startswith("for       Q: shape [")
 
 
 def test_leaving_and_recursion_are_reported():
@@ -599,6 +605,22 @@ def test_every_check_knows_the_mistakes_that_any_function_can_make(attempt, sent
     assert not found and found.text == sentence
 
 
+def test_truth_values_are_told_to_be_exchanged_and_numbers_are_not():
+    @make_check("`logits`", lambda: [(torch.tensor([2.0, -3.0, 5.0, 7.0]),)])
+    def positive(X: torch.Tensor) -> torch.Tensor:
+        """What is above 0."""
+        return X > 0
+
+    @make_check("`logits`", lambda: [(torch.tensor([2.0, -3.0, 5.0, 7.0]),)])
+    def total(X: torch.Tensor) -> torch.Tensor:
+        """The sum."""
+        return X.sum()
+
+    del CHECKS["positive"], CHECKS["total"]
+    assert positive(lambda X: X <= 0).text == "True and False are exchanged."
+    assert "True" not in total(lambda X: 0 * X.sum()).text
+
+
 def test_a_transpose_beside_a_vector_is_told_by_its_argument():
     @make_check("`onehot`", lambda: [(1, torch.rand(2, 2)), (1, torch.rand(3, 2))])
     def row(w: int, E: torch.Tensor) -> torch.Tensor:
@@ -669,6 +691,26 @@ def test_what_became_of_a_step_is_named():
 def test_two_steps_are_exchanged(right, others):
     changes = iter_other_orders(ast.parse(right, mode="eval").body, {"relu", "sqrt"})
     assert {one.name: ast.unparse(one.new) for one in changes} == others
+
+
+@pytest.mark.parametrize(
+    ("right", "changes"),
+    [
+        ("f(a) + b", "f(a) - b; f(a) * b; f(a); b; f(a) + b + b; f(a) + b + f(a)"),
+        ("f(a) - b", "f(a) + b; f(a); -b; b - f(a)"),
+        ("f(a) * b", "f(a) / b; f(a) + b; f(a); b; f(a) * b * b; f(a) * b * f(a)"),
+        ("f(a) / b", "f(a) * b; f(a) // b; f(a); f(a) / b / b; b / f(a)"),
+        ("f(a) ** b", "f(a); int(f(a) ** b); b ** f(a)"),
+        ("f(a) @ b", "f(a) * b; f(a); b; f(a) @ b.mT; b @ f(a)"),
+        ("f(a) // b", "f(a) % b; f(a) / b; f(a); b // f(a)"),
+    ],
+)
+def test_what_may_go_wrong_at_an_operation(right, changes):
+    """Beside twice or half of it, which stands at the end of some."""
+    node = ast.parse(right, mode="eval").body
+    found = _iter_operation_changes(node, {"a": torch.Tensor, "b": torch.Tensor})
+    made = [ast.unparse(one.new) for one in found if one.name[-3:] not in ("led", "ved")]
+    assert made == changes.split("; ")
 
 
 # --- How a verdict looks ------------------------------------------------------------------------
@@ -753,8 +795,9 @@ def test_a_counterexample_is_written_with_the_digits_that_differ():
     assert right != wrong
 
 
-def test_a_loss_below_what_is_possible_is_no_success():
+def test_a_loss_below_what_is_possible_is_no_success(recwarn):
     assert check.at_most(0.28, 0.29, floor=0.276)
+    assert check.at_most(torch.tensor(0.28, requires_grad=True), 0.29) and not recwarn.list
     assert "NaN: training diverged" in check.at_most(float("nan"), 0.29).text
     found = check.at_most(torch.tensor(0.01), 0.29, floor=0.276)
     assert not found and "below 0.276, and no model can be" in found.text

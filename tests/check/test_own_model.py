@@ -508,7 +508,8 @@ def test_the_exercises_functions_are_found_by_the_checks_that_they_are_handed_to
     exercises = Path(__file__).parents[2] / "chapters" / "exercises"
     for name in ("01_attention", "04_input"):
         source = (exercises / f"{name}.py").read_text("utf-8")
-        cells = [{"cell_type": "code", "source": [source]}]
+        parts = re.split(r"^# %%.*$", source, flags=re.MULTILINE)
+        cells = [{"cell_type": "code", "source": [part]} for part in parts]
         path = tmp_path / f"{name}.ipynb"
         path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
         verdicts = command.judge_file(path)[1]

@@ -150,7 +150,7 @@ class StudentProcess:
                 self._process.kill()
             else:
                 os.killpg(self._process.pid, signal.SIGKILL)
-        if isinstance(self._process, subprocess.Popen):
+        if not isinstance(self._process, ForkedProcess):
             self._process.wait()
         with suppress(queue.Empty):  # what nobody asked for: the thread may wait for room
             while True:
