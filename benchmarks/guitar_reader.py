@@ -31,9 +31,9 @@ from pathlib import Path
 import mido
 import torch
 
-from slp_guitar.ascii.reader import read_tab_folder
 from slp_guitar.fretboard import Tuning
 from slp_guitar.tab import Tab
+from slp_guitar.tab_dataset import read_tab_folder
 
 Columns = list[list[int]]
 

@@ -35,7 +35,7 @@ from slp_guitar.fingering.fingering_pieces import find_fingerings
 from slp_guitar.fingering.playable_chords import FingeringOptions
 from slp_guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
 from slp_guitar.formats.registry import write_tab
-from slp_guitar.fretboard import NAMED_TUNINGS, Note, find_tuning_for
+from slp_guitar.fretboard import NAMED_TUNINGS, Note, find_nearest_tuning
 from slp_guitar.tab import Bar, Tab, TabNote
 from slp_guitar.theory import TIME_SIGNATURES
 from slp_transformer._internal.json_files import write_json
@@ -96,9 +96,9 @@ def finger(piece: PlayablePiece) -> Tab:
     Raises:
         ValueError: if no hand can take a chord.
     """
-    pitches = {pitch for moment in piece.moments for pitch in moment.pitches}
-    name = find_tuning_for(pitches)
-    if name is None:
+    counts = Counter(pitch for moment in piece.moments for pitch in moment.pitches)
+    name, lost = find_nearest_tuning(counts)
+    if lost:
         raise ValueError("notes on no guitar")
     options = FingeringOptions(NAMED_TUNINGS[name])
     if len(options.tuning.open_pitches) != 6:

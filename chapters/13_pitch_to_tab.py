@@ -340,8 +340,8 @@ measure(
 #
 # Assertions in the cells describe the settings above. If one stops you, delete it.
 #
-# 1. Make open strings attractive: `costs = HandCosts(open_string_cost=-1.0)`. Which notes of the melody change?
-#    And with `HandCosts(preferred_position=7, open_string_cost=-1.0)`?
+# 1. Make open strings attractive: `costs = HandCosts(open_string_cost=-3.0)`. Which notes of the melody change?
+#    And with `HandCosts(preferred_position=7, open_string_cost=-3.0)`?
 #
 #    <details><summary>What happens</summary>
 #

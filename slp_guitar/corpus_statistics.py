@@ -63,12 +63,6 @@ def compute_hand_shifts(events: Iterable[Event]) -> list[int]:
     return [abs(after - before) for before, after in zip(places, places[1:], strict=False)]
 
 
-def compute_mean_hand_shift(events: Iterable[Event]) -> float:
-    """Mean of `compute_hand_shifts`, in frets; 0.0 if the hand never has to move."""
-    shifts = compute_hand_shifts(events)
-    return sum(shifts) / max(1, len(shifts))
-
-
 # --- Statistics of pieces ------------------------------------------------------------------------
 
 

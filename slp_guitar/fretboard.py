@@ -6,9 +6,8 @@ where there is one; fret 0 is the open string.
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from slp_guitar.hand import explain_impossible_grip
@@ -157,40 +156,25 @@ def find_tuning_by_letters(letters: list[str]) -> Tuning | None:
     return Tuning(tuple(pitch + (one - pitch + 6) % 12 - 6 for pitch, one in near))
 
 
-def find_tuning_for(
-    pitches: set[int], capo: int = 0, max_fret: int = MAX_FRET, part: str = ""
-) -> str | None:
-    """Return the first name in `TUNINGS_TO_TRY` of a guitar that has every pitch; None if none.
+def find_nearest_tuning(
+    counts: Mapping[int, int], max_fret: int = MAX_FRET, part: str = "", max_strings: int = 8
+) -> tuple[str, int]:
+    """Return the first name in `TUNINGS_TO_TRY` that lacks the fewest notes, and how many it lacks.
 
     A part that is called bass or ukulele, as in "Bass Guitar", is tried there first.
-    """
-    name, lost = find_nearest_tuning(Counter(pitches), capo, max_fret, part)
-    return None if lost else name
-
-
-def find_nearest_tuning(
-    counts: Mapping[int, int],
-    capo: int = 0,
-    max_fret: int = MAX_FRET,
-    part: str = "",
-    max_strings: int = 8,
-) -> tuple[str, int]:
-    """Return the guitar that lacks the fewest notes, and how many; of several the first.
 
     Args:
         counts: how many notes have a pitch.
-        capo: the capo.
         max_fret: the highest fret.
-        part: what the part is called, as for `find_tuning_for`.
-        max_strings: how many it may have.
+        part: what the part is called.
+        max_strings: how many the guitar may have.
     """
     named = _PART_PATTERN.fullmatch(part.strip())
     lost: dict[str, int] = {}
     for name in (*(INSTRUMENTS[named[1].lower()] if named else ()), *TUNINGS_TO_TRY):
-        tuning = replace(NAMED_TUNINGS[name], capo=capo)
-        if len(tuning.open_pitches) > max_strings:
-            continue
-        lost[name] = sum(n for p, n in counts.items() if not tuning.positions_of(p, max_fret))
+        tuning = NAMED_TUNINGS[name]
+        if len(tuning.open_pitches) <= max_strings:
+            lost[name] = sum(n for p, n in counts.items() if not tuning.positions_of(p, max_fret))
     best = min(lost, key=lost.__getitem__)
     return best, lost[best]
 

@@ -14,8 +14,6 @@ from slp_guitar.playing_signs import PLAYING_SIGNS, START
 from slp_guitar.tab import Bar, Tab
 from slp_guitar.timing import drop_repeated_changes
 
-"""Most bars that repeats are expanded to."""
-
 
 @dataclass(eq=False)
 class _Repeat:
@@ -211,7 +209,7 @@ def expand_repeats(tab: Tab) -> Tab:
         key = bar.key or key
         plain = replace(bar, key=key, starts_repeat=False, num_plays=0, endings=(), signs=())
         carried.append(replace(plain, time_signature=time_signature, tempo_bpm=tempo))
-        tempo = bar.final_tempo_bpm or tempo
+        tempo = bar.tempo_changes[-1][1] if bar.tempo_changes else tempo
     played = [carried[place] for place in find_playing_order(tab.bars)]
     if sum(len(event.notes) for bar in played for event in bar.events) > MAX_PLAYED_NOTES:
         raise ValueError(f"With its repeats this tab has more than {MAX_PLAYED_NOTES:,} notes.")

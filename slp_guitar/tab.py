@@ -49,6 +49,11 @@ KEYS: dict[str, tuple[int, bool]] = {
 """How many sharps a key has, fewer than none for flats, and whether it is minor."""
 
 
+def is_time_signature(beats: int, unit: int) -> bool:
+    """Return whether there is a time signature of so many beats, each 1/unit of a whole note."""
+    return beats >= 1 and unit in (1, 2, 4, 8, 16, 32)
+
+
 def find_key(fifths: int, is_minor: bool = False) -> str | None:
     """Return the name of a key; None for more than seven signs."""
     return next((name for name, own in KEYS.items() if own == (fifths, is_minor)), None)
@@ -162,11 +167,6 @@ class Bar:
     beat_onsets: tuple[Fraction, ...] = ()
     key: str | None = None
 
-    @property
-    def final_tempo_bpm(self) -> int | None:
-        """The tempo at its end; None if the bar states none."""
-        return self.tempo_changes[-1][1] if self.tempo_changes else self.tempo_bpm
-
 
 @dataclass(frozen=True)
 class Tab:
@@ -278,13 +278,11 @@ def check_tab(tab: Tab, needs_strings: bool = True) -> None:
 
 def _check_bar(bar: Bar, bar_number: int) -> None:
     """Refuse a time signature, key, sign or tempo that cannot be written down."""
-    if bar.time_signature is not None:
-        beats, unit = bar.time_signature
-        if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
-            raise ValueError(
-                f"Bar {bar_number}: {beats}/{unit} is not a time signature; write so many halves, "
-                "quarters, eighths, ..., as in 6/8."
-            )
+    if bar.time_signature is not None and not is_time_signature(*bar.time_signature):
+        raise ValueError(
+            "Bar {}: {}/{} is not a time signature; write so many halves, quarters, eighths, ..., "
+            "as in 6/8.".format(bar_number, *bar.time_signature)
+        )
     if unknown := [sign for sign in bar.signs if sign not in PLAYING_SIGNS]:
         raise ValueError(
             f"Bar {bar_number}: {unknown[0]!r} is not a sign; choose from "

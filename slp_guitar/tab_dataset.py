@@ -1,6 +1,7 @@
 """Tabs as training tokens and validation tokens."""
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,13 +9,19 @@ from typing import TypeVar
 
 import torch
 
-from slp_guitar.ascii.reader import TEXT_SUFFIXES, read_tab_folder
+from slp_guitar.ascii.reader import read_tab_file
 from slp_guitar.bar_lengths import NOTATED_STEPS_PER_QUARTER
 from slp_guitar.fingering.fingering_pieces import find_fingerings
 from slp_guitar.fingering.playable_chords import FingeringOptions
 from slp_guitar.fingering.playable_pieces import piece_from_tab
-from slp_guitar.formats.registry import find_format, read_any_tab_file
-from slp_guitar.fretboard import NAMED_TUNINGS, find_tuning_for
+from slp_guitar.formats.registry import (
+    FORMATS,
+    find_format,
+    list_readable_files,
+    read_any_tab_file,
+)
+from slp_guitar.formats.safe_read import read_each_file
+from slp_guitar.fretboard import NAMED_TUNINGS, find_nearest_tuning
 from slp_guitar.guitarset import is_guitarset, read_guitarset_tabs
 from slp_guitar.practice import make_practice_corpus
 from slp_guitar.tab import ReadProblem, Tab
@@ -22,7 +29,6 @@ from slp_guitar.tab_header import is_valid_style
 from slp_guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
 from slp_guitar.token_reader import NUM_STRINGS
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.text_files import list_files
 
 MAX_STYLES = 64  # styles that a new tokenizer takes
 T = TypeVar("T")
@@ -104,8 +110,8 @@ def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProb
         The tabs, and what could not be read; tabs that have no tokens are problems too.
 
     Raises:
-        ValueError: as `slp_guitar.ascii.reader.read_tab_folder`, or
-            `slp_guitar.guitarset.read_guitarset_tabs`; or if no tab has tokens.
+        ValueError: as `read_tab_folder` or `slp_guitar.guitarset.read_guitarset_tabs`; or if no tab
+            has tokens.
     """
     if source is None:
         return make_practice_corpus(seed=0), []
@@ -113,7 +119,7 @@ def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProb
         return read_guitarset_tabs(source)
     kept: list[Tab] = []
     wrong: list[ReadProblem] = []
-    tabs, problems = _read_files(Path(source))
+    tabs, problems = read_tab_folder(source)
     for tab in tabs:
         if (count := len(tab.tuning.open_pitches)) != NUM_STRINGS:
             problem = f"{count} strings; tokens are made for {NUM_STRINGS}"
@@ -128,33 +134,43 @@ def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProb
     return kept, problems + wrong
 
 
-def _read_files(source: Path) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read the files of a folder, or one file, of any kind; finger what has no strings.
+def read_tab_folder(source: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
+    """Read the tabs of a folder and those below it, of any kind; finger what has no strings.
 
-    A file beside a text of the same name, as a tab's MIDI file, is taken for the same piece.
+    Files are read in the order of their paths, texts first, so that the same folder gives the same
+    list. A file beside a text of the same name, as a tab's MIDI file, is taken for the same piece.
+
+    Args:
+        source: a folder; or one file, which is read as text if its name says nothing.
+
+    Returns:
+        The tabs, and what could not be read.
+
+    Raises:
+        ValueError: if there is no such folder, or nothing in it could be read.
     """
-    paths = list_files(source) if source.is_dir() else [source]
-    texts = {path.with_suffix("") for path in paths if path.suffix.lower() in TEXT_SUFFIXES}
-    others = [
-        path
-        for path in paths
-        if (found := find_format(path)) and found.reader and path.with_suffix("") not in texts
-    ]
-    if texts or not others:
-        tabs, problems = read_tab_folder(source)
-    else:
-        tabs, problems = [], []
-    for path in others:
-        name = path.name if path == source else path.relative_to(source).as_posix()
-        try:
-            found_tabs, more = read_any_tab_file(path)
-            tabs += [replace(_fingered(tab), source=name) for tab in found_tabs]
-        except ValueError as error:
-            more = [ReadProblem(name, 0, str(error))]
-        problems += more
+    source = Path(source)
+    if not source.exists():
+        raise ValueError(f"There is no folder {source}; name one with .txt or .tab files in it.")
+    paths = list_readable_files(source) or [source] * (not source.is_dir())
+    texts = [path for path in paths if find_format(path) in (None, FORMATS["ASCII tab"])]
+    pieces = {path.with_suffix("") for path in texts}
+    others = [path for path in paths if path.with_suffix("") not in pieces]
+
+    def read(path: Path, name: str) -> tuple[list[Tab], list[ReadProblem]]:
+        if path in texts:
+            return read_tab_file(path, name)
+        tabs, problems = read_any_tab_file(path)
+        return [replace(_fingered(tab), source=name) for tab in tabs], problems
+
+    tabs, problems = read_each_file(source, [*texts, *others], read)
     if not tabs:
-        first = str(problems[0]).rstrip(".")
-        raise ValueError(f"Nothing in {source} can be read. First problem: {first}.")
+        first = f" First problem: {str(problems[0]).rstrip('.')}." if problems else ""
+        found = "none can be read" if paths else "has no such file"
+        raise ValueError(
+            f"No tablature in {source}: it should hold .txt or .tab files with six string lines "
+            f"one under the other, and {found}.{first}"
+        )
     return tabs, problems
 
 
@@ -167,8 +183,10 @@ def _fingered(tab: Tab) -> Tab:
     if tab.is_fingered:
         return tab
     piece = piece_from_tab(tab)
-    name = find_tuning_for({pitch for moment in piece.moments for pitch in moment.pitches})
-    options = FingeringOptions(NAMED_TUNINGS[name or "standard"], unplayable_policy="octave")
+    counts = Counter(pitch for moment in piece.moments for pitch in moment.pitches)
+    name, lost = find_nearest_tuning(counts)
+    guitar = NAMED_TUNINGS["standard" if lost else name]
+    options = FingeringOptions(guitar, unplayable_policy="octave")
     return find_fingerings(piece, options)[0][0][0]
 
 

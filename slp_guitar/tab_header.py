@@ -75,7 +75,6 @@ _STANDARD_TUNING_PATTERN = re.compile(
     rf"|(?:tun{{1,2}}ing|{_TUNING_WORDS})\W+(?:standard|normale?|est[aá]ndar|padr[aã]o)",
     re.I,
 )
-_STRING_NAMES = ("", "first", "second", "third", "fourth", "fifth", "sixth", "low")
 _SINGLE_STRING_PATTERN = re.compile(
     r"(?<![\w/])\(?(?P<string>[1-6](?:st|nd|rd|th)?|first|second|third|fourth|fifth|sixth|low)\)?"
     r"(?P<word>\s+string|(?<=low)\s+E(?:\s+string)?)?"
@@ -130,6 +129,7 @@ _TITLE_PATTERN = re.compile(
     r"^\s*(?:tit(?:le|el|re|olo)|t[ií]tulo|song|piece|m[uú]sica|canci[oó]n)\s*[:=]\s*(?P<title>\S.*)",
     re.I,
 )
+_FRILLS = " \t*#=-"
 _TRACK_PATTERN = re.compile(r"^track: (?P<track>.*\S)\s*$")
 _STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.I)
 
@@ -314,7 +314,7 @@ def _parse_single_strings(
         is_said = "tuned" in sign or is_whole_line or mentions_tuning and match["word"]
         if sign.endswith("to") and not is_said:
             continue
-        string = min(6, _STRING_NAMES.index(name)) if name in _STRING_NAMES else int(name[0])
+        string = 6 if name == "low" else _FRET_NUMBERS.get(name) or int(name[0])
         usual = others[string - 1]
         pitch_class = _parse_pitch_class(match.groups()[-1])
         pitches[string - 1] = usual + (pitch_class - usual + 6) % 12 - 6
@@ -403,7 +403,9 @@ def parse_tempo(line: str, alone: bool = False) -> int | None:
 def strip_title(line: str) -> str:
     """Return a line as a title: what follows ``Title:``, or the words without frills."""
     found = _TITLE_PATTERN.match(line)
-    return (found["title"].strip() if found else line.strip(" \t*#=-"))[:100]
+    plain = line.lstrip(_FRILLS).rstrip(_FRILLS.replace("#", ""))
+    plain = plain if re.search(r"\b[A-G]#$", plain) else plain.rstrip(_FRILLS)
+    return (found["title"].strip() if found else plain)[:100]
 
 
 def find_title(lines: list[str]) -> str:

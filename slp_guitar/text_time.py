@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 from math import lcm, log
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -136,7 +137,7 @@ def infer_timing(tab: Tab) -> FoundTime:
                 left -= len(bar.events) * meter[0] if uneven.misfit else 0
             else:
                 moved.append(place + 1)
-    unfit = [place for place, fit in enumerate(fits) if fit.misfit > MAX_MISFIT]
+    unfit = [number for number, fit in enumerate(fits, start=1) if fit.misfit > MAX_MISFIT]
     unit = lcm(*(fit.grid for fit in fits))
     bars = []
     for bar, fit, signature in zip(tab.bars, fits, signatures, strict=True):
@@ -147,7 +148,7 @@ def infer_timing(tab: Tab) -> FoundTime:
             moments.append(replace(event, step=now))
         total = sum(fit.steps) * scale
         if len({event.step for event in moments}) < len(moments):
-            unfit = list(range(len(fits)))  # more notes than any grid has room for
+            unfit = list(range(1, len(fits) + 1))  # more notes than any grid has room for
         timed_bar = replace(bar, steps=total, events=tuple(moments))
         timed_bar = replace(timed_bar, stated_onsets=(), beat_onsets=())
         if fit.is_stated and MAX_UNIT_OF_BAR % Fraction(total, unit).denominator == 0:
@@ -181,11 +182,10 @@ def infer_timing(tab: Tab) -> FoundTime:
         for place, (bar, signature) in enumerate(zip(bars, signatures, strict=True), start=1)
         if bar.steps * signature[1] != 4 * signature[0] * unit and 1 < place < len(bars)
     ]
-    numbers = [place + 1 for place in unfit]
-    estimated = [number for number in numbers if number not in moved]
+    estimated = [number for number in unfit if number not in moved]
     kinds = (estimated, ESTIMATED), (moved, MOVED), (odd, OF_OTHER_LENGTH)
     remarks = (f"{_list_bars(some)} {what}" for some, what in kinds if some)
-    return FoundTime(timed, description, tuple(numbers), tuple(remarks))
+    return FoundTime(timed, description, tuple(unfit), tuple(remarks))
 
 
 def _list_bars(numbers: Sequence[int]) -> str:
@@ -319,22 +319,18 @@ def _fit_bar_to_quarters(bar: Bar, quarters: Fraction, usual_width: float | None
     if not bar.events:
         grid = quarters.denominator
         return _Fit(0.0, 0.0, grid, (int(quarters * grid),))
-    best: _Fit | None = None
+    fits: list[_Fit] = []
     onsets = [event.step for event in bar.events]
     for late in sorted({0, onsets[0]}) if onsets[0] <= MAX_FREE_COLUMNS else (0,):
         moved = [onset - late for onset in onsets]
-        fit = _fit_onsets(moved, bar.steps - late, quarters, COLUMN_SCALES, usual_width)
-        if fit is not None:
-            fit = fit._replace(cost=fit.cost + FREE_COLUMN_COST * max(0, late - 1))
-        if fit is not None and (best is None or fit.cost < best.cost):
-            best = fit
-    if best is None:  # more notes than the finest grid has steps
-        grid = 4 * GRIDS[-1]
-        total = int(quarters * grid)
-        edges = [0, *(onset * total // bar.steps for onset in onsets), total]
-        shares = (after - before for before, after in zip(edges, edges[1:], strict=False))
-        best = _Fit(1.0, 1.0, grid, tuple(shares))
-    return best
+        if fit := _fit_onsets(moved, bar.steps - late, quarters, COLUMN_SCALES, usual_width):
+            fits.append(fit._replace(cost=fit.cost + FREE_COLUMN_COST * max(0, late - 1)))
+    if fits:
+        return min(fits, key=attrgetter("cost"))
+    grid = 4 * GRIDS[-1]  # more notes than the finest grid has steps
+    total = int(quarters * grid)
+    edges = [0, *(onset * total // bar.steps for onset in onsets), total]
+    return _Fit(1.0, 1.0, grid, tuple(after - before for before, after in pairwise(edges)))
 
 
 def _fit_uneven_bar(
@@ -345,18 +341,15 @@ def _fit_uneven_bar(
     It fits if it has a note a step.
     """
     quarters = Fraction(4 * meter[0], meter[1])
-    columns = [event.step for event in bar.events]
-    late = columns[0] if columns[0] <= MAX_FREE_COLUMNS else 0
-    columns = [column - late for column in columns]
-    if not columns[0] and (grid := find_even_grid(columns, quarters, has_triplets)):
+    has_rest = bar.events[0].step > MAX_FREE_COLUMNS
+    start = 0 if has_rest else bar.events[0].step
+    columns = [0] * has_rest + [event.step - start for event in bar.events]
+    if not has_rest and (grid := find_even_grid(columns, quarters, has_triplets)):
         return _Fit(0.0, 0.0, grid, (0, *(1 for _ in columns)))
-    rest = [0] if columns[0] else []
-    width = bar.steps - late
-    estimate = estimate_steps([*rest, *columns], width, meter) if may_estimate else None
-    if estimate is None:
+    if not (may_estimate and (found := estimate_steps(columns, bar.steps - start, meter))):
         return None
-    grid, steps = estimate
-    return _Fit(1.0, 1.0, grid, steps if rest else (0, *steps))
+    grid, steps = found
+    return _Fit(1.0, 1.0, grid, steps if has_rest else (0, *steps))
 
 
 def _fit_onsets(

@@ -40,8 +40,8 @@ def find_even_grid(columns: Sequence[int], quarters: Fraction, has_triplets: boo
     gaps = [after - before for before, after in pairwise(columns)]
     if not gaps or max(gaps) > MAX_EVEN_RATIO * min(gaps):
         return None
-    grid = next((grid for grid in EVEN_GRIDS if quarters * grid == len(columns)), None)
-    return grid if grid != TRIPLETS or has_triplets else None
+    grid = len(columns) / quarters
+    return int(grid) if grid in EVEN_GRIDS and (grid != TRIPLETS or has_triplets) else None
 
 
 def estimate_steps(

@@ -3,6 +3,7 @@
 `python -m pytest --device cuda` (or mps, or standin, see `standin`) runs the numerical tests there.
 """
 
+import functools
 import importlib.util
 import os
 import shutil
@@ -67,11 +68,19 @@ def pytest_configure(config):
         standin.second_device()
 
 
+@functools.cache
+def has_slow_tests(path):
+    """Whether a file has the word by which tests are marked as slow."""
+    return "slow" in path.read_text("utf-8")
+
+
 def pytest_ignore_collect(collection_path, config):
-    """On another device than the CPU only the numerical tests are read."""
-    is_test = collection_path.match("test_*.py")
-    ignored = is_test and collection_path.stem not in NUMERICAL
-    return True if ignored and config.getoption("--device") != "cpu" else None
+    """Read the numerical tests alone on another device than the CPU, and files with slow tests."""
+    if not collection_path.match("test_*.py"):
+        return None
+    ignored = config.getoption("--device") != "cpu" and collection_path.stem not in NUMERICAL
+    ignored |= config.option.markexpr == "slow" and not has_slow_tests(collection_path)
+    return ignored or None
 
 
 @pytest.fixture(autouse=True)
@@ -102,8 +111,11 @@ def pytest_make_parametrize_id(val, argname):
     return f"{argname} of {len(val)} starting {val[:40]!r}" if is_long else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before any is left out
 def pytest_collection_modifyitems(items):
     """What takes long begins first, so that no core waits for another at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    assert all(map(has_slow_tests, slow)), "a file with slow tests does not say so"
     long = ("test_chapters", "test_run_folder", "test_campaigns", "test_training_process")
     long += ("test_site", "test_reuse_page", "test_example_task", "test_browser", "test_processes")
     places = {name: place for place, name in enumerate(long)}
@@ -117,7 +129,9 @@ def shapes_checked():
         typechecking.begin()
 
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# The first is Chromium without the windows that nobody sees: a page costs it a third of the work.
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser")
+CHROMIUM += ("google-chrome", "google-chrome-stable", "chrome")
 
 
 @pytest.fixture(scope="session")

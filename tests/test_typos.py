@@ -4,6 +4,7 @@ import ast
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import slp_transformer
 
 PACKAGE = Path(slp_transformer.__file__).parent
+ROOT = Path(__file__).parents[1]
 LINES = """
 from torch import Tensor
 from slp_transformer import (
@@ -56,9 +58,9 @@ fused_attention(X, X, X, casual=True)
 """.strip().splitlines()
 
 
-def mypy(*words: object) -> list[str]:
+def mypy(*words: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", "", *map(str, words)],
+        [sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", *words],
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -69,9 +71,11 @@ def mypy(*words: object) -> list[str]:
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
-    """The package beside nothing else, and mypy's cache of it."""
+    """The package beside nothing else, and what mypy knows already, above all of PyTorch."""
     pytest.importorskip("mypy", reason="pip install 'slp-transformer[dev]'")
     folder = tmp_path_factory.mktemp("typed")
+    with suppress(FileNotFoundError, shutil.Error):  # it never ran, or runs at this moment
+        shutil.copytree(ROOT / ".mypy_cache", folder / ".mypy_cache")
     shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 

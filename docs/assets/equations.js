@@ -194,8 +194,9 @@
         .map((cell) => cell.textContent)
         .join(" ")
         .toLowerCase(); // less its tests
-    const texts = new Map(rows.map((row) => [row, textOf(row)]));
+    const texts = new Map(); // of rows, once they are asked for
     const look = () => {
+      if (!texts.size) for (const row of rows) texts.set(row, textOf(row));
       const wantedWords = words.value.toLowerCase().split(/\s+/).filter(Boolean);
       for (const row of rows) {
         const isIn = !chapter.value || row.dataset.in.split(" ").includes(chapter.value);
@@ -203,7 +204,7 @@
       }
       count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
     };
-    look();
+    if (words.value || chapter.value) look(); // which a browser remembers
     filter.addEventListener("input", look);
     filter.addEventListener("submit", (event) => event.preventDefault());
   }

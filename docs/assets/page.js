@@ -14,8 +14,8 @@ if (window.name === "slp-panel" && parent !== window)
   const boxes =
     ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .md-typeset__scrollwrap, " +
     ".slp-touched, .katex-display, .slp-preview-formula, .md-typeset pre > code";
-  let frame = 0,
-    isUsed = false; // whether the reader has done anything
+  const near = new Set();
+  let frame = 0;
   const mark = (found) => {
     // all are read before any is changed, or each change would be laid out
     const read = found.map((box) => ({
@@ -30,54 +30,57 @@ if (window.name === "slp-panel" && parent !== window)
       else box.removeAttribute("tabindex");
     }
   };
-  /* What is off the screen is not laid out yet (content-visibility), and looking at it would do
-     that. Until the reader does something, what is near the screen will do. */
-  const isNear = (box) => {
-    const { top, bottom } = box.getBoundingClientRect();
-    return bottom > -innerHeight && top < 2 * innerHeight;
-  };
+  /* What is off the screen, or folded, is not laid out yet, and looking at it would do that: each
+     is looked at as it comes near. */
+  const seen = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries)
+        if (isIntersecting) near.add(target);
+        else near.delete(target);
+      mark(entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target));
+    },
+    { rootMargin: "100%" },
+  );
   const look = () => {
     frame = 0;
-    const found = [...document.querySelectorAll(boxes)];
-    mark(isUsed ? found : found.filter(isNear));
+    for (const box of document.querySelectorAll(boxes)) seen.observe(box);
+    mark([...near].filter((box) => box.isConnected));
   };
   const soon = () => {
     if (!frame) frame = requestAnimationFrame(look);
   };
-  const use = () => {
-    if (!isUsed) soon();
-    isUsed = true;
-  };
-  for (const deed of ["keydown", "pointerdown", "wheel", "touchstart", "scroll", "resize"])
-    addEventListener(deed, use, { capture: true, passive: true });
+  // Keys may go far at once.
+  const all = () => mark([...document.querySelectorAll(boxes)]);
+  addEventListener("keydown", () => requestAnimationFrame(all), { capture: true, once: true });
   addEventListener("DOMContentLoaded", soon);
   addEventListener("load", soon);
   addEventListener("resize", soon);
   addEventListener("toggle", soon, true); // what was folded, and a preview
   document.fonts.addEventListener("loadingdone", soon); // letters have other widths now
   addEventListener("slp:replaced", soon, true); // what a server has changed on an open page
-  addEventListener("contentvisibilityautostatechange", soon, true); // what was off the screen
 })();
 
 /* A browser fetches a font when it lays out a letter of it. What is far off the screen is laid out
-   on paper for the first time, too late: so the fonts of all formulas come with the page. */
+   on paper for the first time, too late: so the fonts of all formulas come with the page, once it
+   is shown. */
 (() => {
   const fetchFonts = () => {
-    const used = new Set();
     for (const sheet of document.styleSheets) {
       // From a file none can be read.
       if (!/katex/.test(sheet.href ?? "") || location.protocol === "file:") continue;
       for (const rule of sheet.cssRules) {
-        if (!(rule instanceof CSSStyleRule) || !/KaTeX_/.test(rule.style.fontFamily)) continue;
-        if (document.querySelector(rule.selectorText)) used.add(rule.style.fontFamily);
+        if (!(rule instanceof CSSStyleRule)) continue;
+        const { fontFamily, fontStyle, fontWeight } = rule.style;
+        const isOther = fontFamily.includes("KaTeX_") || fontStyle === "italic" || fontWeight;
+        if (!isOther || !document.querySelector(rule.selectorText)) continue;
+        const face = `${fontStyle} ${fontWeight} 1em ${fontFamily || "KaTeX_Main"}`;
+        document.fonts.load(face.trim()).catch(() => {}); // offline
       }
     }
-    for (const face of document.fonts)
-      if ([...used].some((families) => families.includes(face.family.replaceAll('"', ""))))
-        face.load().catch(() => {}); // offline
   };
-  addEventListener("load", fetchFonts);
-  addEventListener("slp:replaced", fetchFonts, true);
+  const soon = () => setTimeout(fetchFonts, 500);
+  addEventListener("load", soon);
+  addEventListener("slp:replaced", soon, true);
 })();
 
 /* On paper a chapter's answers stand at the back, each with the place that it was folded at. */

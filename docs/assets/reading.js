@@ -71,7 +71,6 @@ const Reading = {
     frame = 0;
     const { top, height } = chapter.getBoundingClientRect(),
       share = Math.min(1, Math.max(0, (innerHeight - top) / height));
-    const now = headings.filter((one) => one.getBoundingClientRect().top < innerHeight / 2).at(-1);
     const { text, place } = Reading.label(share, minutes(), before, moved);
     bar.style.setProperty("--share", String(share));
     if (left.textContent !== text || Boolean(left.firstElementChild) !== Boolean(place)) {
@@ -82,7 +81,10 @@ const Reading = {
         left.append(link);
       }
     }
-    if (!moved || !now) return;
+    if (!moved) return;
+    const isAbove = (one) => one.getBoundingClientRect().top < innerHeight / 2;
+    const now = headings.filter((one) => !one.closest("details:not([open])")).findLast(isAbove);
+    if (!now) return;
     const title = now.firstChild?.textContent ?? "";
     try {
       const all = kept();

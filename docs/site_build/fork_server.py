@@ -35,6 +35,8 @@ def serve(connection: socket.socket) -> dict[str, Any] | None:
             if has_kernels():
                 continue
             return None
+        except ConnectionError:
+            return None  # who asked has ended, while an answer was under way
         if not message:
             return None
         request: dict[str, Any] = json.loads(message)

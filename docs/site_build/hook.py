@@ -253,6 +253,7 @@ def on_post_build(config):
         postprocess.cut(Path(config.site_dir))
         postprocess.name_landmarks(Path(config.site_dir))
         postprocess.drop_unused(Path(config.site_dir))
+        postprocess.drop_styles(Path(config.site_dir))
         _write_notebooks(config)
 
 
@@ -363,8 +364,13 @@ def on_post_page(output, page, config):
     for face in ("normal", "italic") if "<em>" in output else ("normal",):
         font = relative(f"assets/fonts/source-serif-4-latin-wght-{face}.woff2", page)
         preload += f'<link rel="preload" href="{font}" as="font" type="font/woff2" crossorigin>'
+    # A browser that has the title alone would draw it, and the text when all scripts are there.
+    if begun := re.search(r'<article(?:.*?</p>){1,3}.*?\bid="([^"]+)"', output, flags=re.DOTALL):
+        preload += f'<link rel="expect" href="#{begun[1]}" blocking="render">'
     output = output.replace('<link rel="stylesheet"', f'{preload}<link rel="stylesheet"', 1)
     output = on_post_template(output)
+    if '"doc doc-' not in output:  # it describes no object
+        output = re.sub(r'<link rel="stylesheet" href="[^"]*_mkdocstrings\.css">', "", output)
     if postprocess.has_formulas(output):  # between the theme's styles and ours, which change both
         ours = f'<link rel="stylesheet" href="{relative("assets/site.css", page)}">'
         katex = ours.replace("site.css", "katex/katex.min.css")
@@ -401,7 +407,7 @@ def on_post_page(output, page, config):
             lambda found: found[0] if found[1] in sections else f'{found[0]}tabindex="-1" ',
             output,
         )
-    return postprocess.without_blank_lines(output)
+    return postprocess.slim(output)
 
 
 @event_priority(100)

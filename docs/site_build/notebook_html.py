@@ -158,7 +158,6 @@ def _block(match: re.Match) -> str:
     The package's source and calls that only draw a figure are folded if they are long.
     """
     shown, code = match[1] or "", match[2]
-    code = re.sub(r'<span class="[nw]">(.*?)</span>', r"\1", code)  # have no color of their own
     lines = code.strip().split("\n")
     block = (
         f'<div class="highlight"><pre><code style="--lines: {len(lines)}">{code}</code></pre></div>'

@@ -289,13 +289,22 @@ def cut(site: Path) -> None:
         _cut(path, formulas)
 
 
-def without_blank_lines(page: str) -> str:
-    """Return a page without the blank lines and indents that templates leave above its article.
+# What has the color of the code around it, and what is empty.
+UNCOLORED = re.compile(r'<span class="[nw]">([^<]*)</span>|<span></span>')
 
-    Below it the theme's labels of links are compared with their words, spaces and all.
+
+def slim(page: str) -> str:
+    """Return a page without the spans of code that color nothing, and without blank lines.
+
+    Above its article no line is indented either. Below it the theme's labels of links are compared
+    with their words, spaces and all.
     """
     above, article, rest = page.partition("<article")
-    return re.sub(r"\s*\n\s*", "\n", above) + article + rest if article else page
+    above = re.sub(r"\s*\n\s*", "\n", above) if article else above
+    shown, end, below = rest.partition("</article>")
+    parts = VERBATIM.split(shown)
+    parts[::2] = [re.sub(r"\n\s*\n", "\n", part) for part in parts[::2]]
+    return above + article + UNCOLORED.sub(r"\1", "".join(parts)) + end + below
 
 
 def drop_unused(site: Path) -> None:
@@ -307,6 +316,26 @@ def drop_unused(site: Path) -> None:
         text = path.read_text(encoding="utf-8")
         text = re.sub(r"\n(?://|/\*)# sourceMappingURL=[^\n]*", "", text)
         path.write_text(text, encoding="utf-8", newline="")
+
+
+# Parts of the theme. Their styles end with any element, so a browser tries them on each; tabs alone
+# have 140 such selectors.
+PART = re.compile(r"\.((?:tabbed|grid|cards|keys|critic|footnote|md-(?:search|post|select))[\w-]*)")
+
+
+def drop_styles(site: Path) -> None:
+    """Takes away the styles of the theme's parts that no page has."""
+    pages = "".join(path.read_text("utf-8") for path in site.rglob("*.html"))
+    used = {name for names in set(re.findall(r'class="([^"]*)"', pages)) for name in names.split()}
+
+    def left(rule: re.Match) -> str:
+        selectors = re.split(r",(?![^()]*\))", rule[1])
+        kept = [one for one in selectors if used.issuperset(PART.findall(one))]
+        return f"{','.join(kept)}{rule[2]}" if kept else ""
+
+    for path in site.glob("assets/stylesheets/main.*.css"):
+        css = re.sub(r"([^{}]+)(\{[^{}]*\})", left, path.read_text("utf-8"))
+        path.write_text(css, encoding="utf-8", newline="")
 
 
 def name_landmarks(site: Path) -> None:

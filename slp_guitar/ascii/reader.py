@@ -1,8 +1,8 @@
 """Reading ASCII tablature files, as people publish them.
 
-`read_tab_folder` reads a folder, `read_tab_file` one file, `parse_ascii_tabs` a text. All three
-return what could be read, and a list of problems, each with its file and line: a tab that has a
-broken system in it is still read, without that system.
+`read_tab_file` reads a file, `parse_ascii_tabs` a text. Both return what could be read, and a list
+of problems, each with its file and line: a tab that has a broken system in it is still read,
+without that system.
 
 Systems are recognized in `slp_guitar.ascii.systems`, their bars and notes are read in
 `slp_guitar.ascii.bars`, and a stated style, tuning and capo in
@@ -59,49 +59,6 @@ from slp_guitar.formats.safe_read import decode_text, read_bytes
 from slp_guitar.fretboard import STANDARD, Note, Tuning
 from slp_guitar.playing_signs import parse_playing_sign
 from slp_guitar.tab import KEYS, MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
-from slp_transformer.data.text_files import list_files
-
-TEXT_SUFFIXES = (".txt", ".tab")
-
-
-def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read every ``.txt`` and ``.tab`` file in a folder and the folders below it.
-
-    Files are read in the order of their paths, so that the same folder gives the same list.
-
-    Args:
-        tabs_path: a folder; or one file, whatever its name.
-
-    Returns:
-        The tabs, and what could not be read.
-
-    Raises:
-        ValueError: if there is no such folder, or nothing in it could be read.
-    """
-    tabs_path = Path(tabs_path)
-    if not tabs_path.exists():
-        raise ValueError(f"There is no folder {tabs_path}; name one with .txt or .tab files in it.")
-    paths = [tabs_path]
-    if tabs_path.is_dir():
-        paths = [path for path in list_files(tabs_path) if path.suffix.lower() in TEXT_SUFFIXES]
-    tabs: list[Tab] = []
-    problems: list[ReadProblem] = []
-    for path in paths:
-        name = path.name if path == tabs_path else path.relative_to(tabs_path).as_posix()
-        try:
-            more_tabs, more_problems = read_tab_file(path, name)
-        except ValueError as error:
-            more_tabs, more_problems = [], [ReadProblem(name, 1, str(error))]
-        tabs += more_tabs
-        problems += more_problems
-    if not tabs:
-        first = f" First problem: {str(problems[0]).rstrip('.')}." if problems else ""
-        found = "none can be read" if paths else "has no such file"
-        raise ValueError(
-            f"No tablature in {tabs_path}: it should hold .txt or .tab files with six string lines "
-            f"one under the other, and {found}.{first}"
-        )
-    return tabs, problems
 
 
 def read_tab_file(
@@ -265,7 +222,8 @@ class _Page:
         bars = read_bars(rows)
         bars = [apply_bar_changes(bar, lines_above.get(i, ())) for i, bar in enumerate(bars)]
         if columns_per_step:
-            bars = build_timed_bars(rows, bars, columns_per_step)
+            joined = _join_cut_bars(rows, bars, inf)
+            bars = [_scale_bar(bar, 0, columns_per_step) for bar in joined]
         else:
             if not any(letters) and are_rhythm(letters_below):
                 letters = letters_below
@@ -334,17 +292,6 @@ def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
         elif found:
             bar = replace(bar, starts_repeat=True)
     return bar
-
-
-def build_timed_bars(bar_rows: list[BarRows], bars: list[Bar], columns_per_step: int) -> list[Bar]:
-    """Return bars in the very steps that they were written in.
-
-    Args:
-        bar_rows: the bars as text; those that a line cut in two as two.
-        bars: the same, with columns as steps.
-        columns_per_step: how many columns a step takes.
-    """
-    return [_scale_bar(bar, 0, columns_per_step) for bar in _join_cut_bars(bar_rows, bars, inf)]
 
 
 def build_untimed_bars(bar_rows: list[BarRows], bars: list[Bar]) -> list[Bar]:

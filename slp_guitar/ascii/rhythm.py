@@ -60,20 +60,14 @@ def find_letters(lines_beside: Sequence[str], bars: Sequence[BarRows]) -> list[l
         (found.span(), TUPLET_FACTORS[int(found["count"])])
         for found in _TUPLET_PATTERN.finditer(beyond)
     ]
-    letters: list[list[RhythmLetter]] = []
-    for bar in bars:
-        end = bar.start_column + len(bar.rows[0])
-        own = []
-        for found in _LETTER_PATTERN.finditer(lines[place]):
-            column = found.start()
-            if bar.start_column <= column < end:
-                inside = (factor for (a, b), factor in tuplets if a <= column < b)
-                letter = RhythmLetter(
-                    column - bar.start_column, found[0], next(inside, Fraction(1))
-                )
-                own.append(letter)
-        letters.append(own)
-    return letters
+    letters: list[RhythmLetter] = []
+    for found in _LETTER_PATTERN.finditer(lines[place]):
+        inside = (factor for (a, b), factor in tuplets if a <= found.start() < b)
+        letters.append(RhythmLetter(found.start(), found[0], next(inside, Fraction(1))))
+    return [
+        [each._replace(column=c) for each in letters if 0 <= (c := each.column - start) < width]
+        for start, width in ((bar.start_column, len(bar.rows[0])) for bar in bars)
+    ]
 
 
 def are_rhythm(letters_by_bar: Sequence[list[RhythmLetter]]) -> bool:

@@ -182,15 +182,12 @@ def split_group_into_systems(lines: list[str], line_indices: list[int]) -> list[
     """The systems in a group of string lines; where lines are too many, the six that fit best."""
     chosen, first = [], 0
     while len(line_indices) - first >= NUM_STRINGS:
-        starts = range(first, first + (len(line_indices) - first) % NUM_STRINGS + 1)
-        best = first
-        if len(starts) > 1:
-            best = max(
-                starts,
-                key=lambda start: _system_score(
-                    [lines[i] for i in line_indices[start : start + NUM_STRINGS]]
-                ),
-            )
+        best = max(
+            range(first, first + (len(line_indices) - first) % NUM_STRINGS + 1),
+            key=lambda start: _system_score(
+                [lines[i] for i in line_indices[start : start + NUM_STRINGS]]
+            ),
+        )
         chosen.append(line_indices[best : best + NUM_STRINGS])
         first = best + NUM_STRINGS
     return chosen

@@ -123,7 +123,8 @@ class FitOptions(Options):
 
     Attributes:
         tabs: a folder of tabs of any kind that is read, or one file.
-        pieces: to fit to at most; as few as possible of one composer, the name before a "_".
+        pieces: to fit to at most; as few as possible of one composer, which is a folder below
+            `tabs`, or what a file's name has before a "_".
     """
 
     tabs: Positional[Path] = setting(MISSING, no_example="a folder")

@@ -22,6 +22,7 @@ from slp_guitar.fretboard import MAX_FRET, STANDARD, Note, Tuning
 from slp_guitar.tab import MAX_STRINGS, Bar, Event, Tab, TabNote
 from slp_guitar.tab_header import parse_tuning
 from slp_guitar.text_time import infer_timing
+from slp_guitar.timing import columns_to_steps
 from slp_transformer._internal.atomic_write import check_writable_path
 from slp_transformer._internal.config_checks import check_range, within
 from slp_transformer.cli.console import format_count, print_result, print_status
@@ -95,7 +96,8 @@ def execute(options: TabOptions) -> None:
         hints = ", ".join(f"{name} {UNPLAYABLE_HINTS[name]}" for name in policies)
         if options.capo and not options.keep_shapes:
             hints += f". --keep-shapes keeps the shapes, {options.capo} half steps higher"
-        frets = find_needed_frets(piece, wanted)
+        highest = max((pitch for moment in piece.moments for pitch in moment.pitches), default=0)
+        frets = highest - max(wanted.tuning.open_pitches)
         if wanted.max_fret < frets <= MOST_FRETS:
             hints += f". --max-fret {frets} has all its notes"
         raise ValueError(f"{error} --unplayable can do something: {hints}.") from None
@@ -168,13 +170,9 @@ def choose_neck(
     part = piece.tab.track or piece.tab.title
     given, kind = options.max_fret, options.output and registry.find_format(options.output)
     strings = kind and kind.max_strings or MAX_STRINGS
-    name, lost, max_fret = "", 1, given or MAX_FRET
-    for max_fret in [given] if given else [MAX_FRET, fretboard.FRETS_OF_LONG_NECKS]:
-        name, lost = fretboard.find_nearest_tuning(
-            counts, max_fret=max_fret, part=part, max_strings=strings
-        )
-        if not lost:
-            break
+    necks = [given] if given else [MAX_FRET, fretboard.FRETS_OF_LONG_NECKS]
+    tried = [(fretboard.find_nearest_tuning(counts, n, part, strings), n) for n in necks]
+    (name, _), max_fret = next((each for each in tried if not each[0][1]), tried[-1])
     if name != "standard":
         why = "a standard guitar does not have all its notes"
         if name.partition("-")[0] in part.lower():
@@ -187,12 +185,6 @@ def choose_neck(
             "(--max-fret says how many there are)."
         )
     return fretboard.NAMED_TUNINGS[name], max_fret
-
-
-def find_needed_frets(piece: PlayablePiece, options: FingeringOptions) -> int:
-    """Return how many frets a guitar needs for the highest note of a piece."""
-    highest = max((pitch for moment in piece.moments for pitch in moment.pitches), default=0)
-    return highest - max(options.tuning.open_pitches)
 
 
 def format_doubtful_moment(doubt: DoubtfulMoment, tuning: Tuning) -> str:
@@ -245,7 +237,7 @@ def read_and_select_tracks(options: TabOptions | ConvertOptions) -> list[Tab]:
     reader_flags = found.reader_flags if found else ()
     for flag in ("channels", "quantize"):
         if found and found.reader and getattr(options, flag):
-            registry.check_flag_has_effect(flag, path, reader_flags)
+            registry.check_flag_has_effect(flag, path)
     tabs, problems = registry.read_any_tab_file(
         path, **{flag: getattr(options, flag) for flag in reader_flags}
     )
@@ -256,6 +248,11 @@ def read_and_select_tracks(options: TabOptions | ConvertOptions) -> list[Tab]:
     print_each(problems)
     if not tabs:
         raise ValueError(f"{path} has no tablature that can be read.")
+    needs_time = [
+        tab for tab in tabs if options.output and registry.has_no_time(tab, options.output)
+    ]
+    if options.steps_per_quarter is not None and not needs_time:
+        print_status("--steps-per-quarter has no effect here: no columns of a text are made time.")
     return tabs
 
 
@@ -338,15 +335,17 @@ def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOption
     Raises:
         ValueError: if the file needs time that the tab does not have.
     """
-    if registry.has_no_time(tab, path) and options.steps_per_quarter is None:
-        try:
-            found = infer_timing(tab)
-        except ValueError as error:
-            raise ValueError(f"{path.suffix} needs time, and {options.song}: {error}.") from None
-        for sentence in (found.description, *found.remarks):
-            print_status(f"{options.song.name}: {sentence}.")
-        return found.tab
-    return registry.add_time_if_needed(tab, path, options.steps_per_quarter or 4)
+    if not registry.has_no_time(tab, path):
+        return tab
+    if options.steps_per_quarter is not None:
+        return columns_to_steps(tab, options.steps_per_quarter)
+    try:
+        found = infer_timing(tab)
+    except ValueError as error:
+        raise ValueError(f"{path.suffix} needs time, and {options.song}: {error}.") from None
+    for sentence in (found.description, *found.remarks):
+        print_status(f"{options.song.name}: {sentence}.")
+    return found.tab
 
 
 def print_each(remarks: Iterable[object]) -> None:

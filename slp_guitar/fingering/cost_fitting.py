@@ -297,7 +297,7 @@ def fit_weights(
 
 
 def sample_by_composer(passages: Sequence[Passage], most: int) -> list[Passage]:
-    """Return so many pieces, as few as possible of one composer: of the name before a `_`."""
+    """Return so many pieces, as few as possible of one composer."""
     by_composer: dict[str, list[Passage]] = {}
     for passage in random.Random(0).sample(passages, len(passages)):
         by_composer.setdefault(composer_of(passage), []).append(passage)
@@ -306,5 +306,5 @@ def sample_by_composer(passages: Sequence[Passage], most: int) -> list[Passage]:
 
 
 def composer_of(passage: Passage) -> str:
-    """Return the composer in a piece's name."""
-    return passage.name.partition("_")[0]
+    """Return the composer of a piece: its folder, or else the name before a `_`."""
+    return passage.name.rpartition("/")[0] or passage.name.partition("_")[0]

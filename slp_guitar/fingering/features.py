@@ -95,7 +95,7 @@ def style_features(grip: Grip, style: str) -> Features:
         is_octave = len(grip) == 2 and skipped > 0
         is_movable = is_octave or grip[0].fret > 0 or max(frets) > 4
         yield MOVABLE_OPEN, (len(grip) - len(frets)) * is_movable
-        yield MOVABLE_FRETS, len(set(frets)) + skipped - is_octave
+        yield MOVABLE_FRETS, len({fret for _, fret in grip}) + skipped - is_octave
 
 
 def hand_features(grip: Grip, hand_fret: int) -> Features:

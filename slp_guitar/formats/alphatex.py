@@ -25,7 +25,15 @@ from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
 from slp_guitar.formats.unread import Contents
 from slp_guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
 from slp_guitar.playing_signs import PLAYING_SIGNS
-from slp_guitar.tab import KEYS, MAX_STRINGS, MIN_STRINGS, ReadProblem, Tab, Technique
+from slp_guitar.tab import (
+    KEYS,
+    MAX_STRINGS,
+    MIN_STRINGS,
+    ReadProblem,
+    Tab,
+    Technique,
+    is_time_signature,
+)
 from slp_guitar.tab_header import parse_pitches_with_octaves
 from slp_guitar.techniques import TECHNIQUES, find_technique
 
@@ -123,10 +131,9 @@ def _format_effects(effects: list[str]) -> str:
 
 # --- Reading --------------------------------------------------------------------------------------
 
+MAX_TUPLET = 96
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
-KEYS_IN_ALPHATEX = {name.lower(): name for name, (_, is_minor) in KEYS.items() if not is_minor}
-KEYS_IN_ALPHATEX |= {f"{name}major": key for name, key in KEYS_IN_ALPHATEX.items()}
-KEYS_IN_ALPHATEX |= {f"{name[:-1]}minor".lower(): name for name in KEYS if name.endswith("m")}
+KEYS_IN_ALPHATEX = {name.lower().replace("m", "minor"): name for name in KEYS}
 CONTENTS = Contents("alphatex")
 _STRING = r""" (?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*') """
 _EFFECTS = r""" (?:\s*\{(?:[^{}"]|"[^"\n]*")*\})* """
@@ -193,14 +200,10 @@ class _AlphaTexParser:
         self.time_signature = (4, 4)
         self.reset_track()
 
-    @property
-    def line_number(self) -> int:
-        """Line of the item at hand, from 1."""
-        return self.text.count("\n", 0, self.position) + 1
-
     def error(self, message: str) -> ValueError:
         """Return the error of not understanding the item at hand."""
-        return ValueError(f"{self.source_name or 'alphaTex'}:{self.line_number}: {message}.")
+        line_number = self.text.count("\n", 0, self.position) + 1
+        return ValueError(f"{self.source_name or 'alphaTex'}:{line_number}: {message}.")
 
     def leave_out(self, name: str, *other_names: str) -> None:
         """Keep that something is left out, unless it may be skipped."""
@@ -248,12 +251,14 @@ class _AlphaTexParser:
             case "ts":
                 if plain.strip(" ()").lower() == "common":
                     numbers = [4, 4]
-                if len(numbers) != 2 or numbers[0] < 1 or numbers[1] not in (1, 2, 4, 8, 16, 32):
+                if len(numbers) != 2 or not is_time_signature(*numbers):
                     raise self.error("a time signature should be two numbers, as in \\ts (6 8)")
                 self.time_signature = self.header.time_signature = numbers[0], numbers[1]
                 self.header.length_quarters = Fraction(4 * numbers[0], numbers[1])
-            case "ks" if (key := plain.strip(" ()").lower()) in KEYS_IN_ALPHATEX:
-                self.header.key = KEYS_IN_ALPHATEX[key]
+            case "ks" if key := KEYS_IN_ALPHATEX.get(
+                plain.strip(" ()").lower().removesuffix("major")
+            ):
+                self.header.key = key
             case "tempo" | "capo" | "rc" if not numbers:
                 raise self.error(f"\\{name} should have a whole number")
             case "tempo":
@@ -300,8 +305,7 @@ class _AlphaTexParser:
 
     def reset_bar(self) -> None:
         """Begin a bar in the time signature in force; a second voice has no use for its header."""
-        beats, unit = self.time_signature
-        self.header = BarHeader(Fraction(4 * beats, unit), self.time_signature)
+        self.header = BarHeader.of_meter(*self.time_signature)
         self.elapsed, self.has_notes = Fraction(0), False
 
     def commit_bar(self) -> None:
@@ -359,7 +363,7 @@ class _AlphaTexParser:
             elif name == "tu" and numbers:
                 enters = numbers[0]
                 times = numbers[1] if len(numbers) > 1 else TUPLET_TIMES.get(enters, 0)
-                if not (1 <= enters <= 64 and 1 <= times <= 64):
+                if not (1 <= enters <= MAX_TUPLET and 1 <= times <= MAX_TUPLET):
                     raise self.error(f"a tuplet of {enters} in {times} is not known")
                 factor *= Fraction(times, enters)
         return factor

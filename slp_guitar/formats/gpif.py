@@ -220,7 +220,7 @@ class _Song:
                     now += length
                     bounds.check_score_moment(now)
             mark = bar.findtext("SimileMark", "")
-            builder.copy_earlier_bars(number, SIMILE_BARS.get(mark, 0))
+            builder.copy_earlier_bar(number, SIMILE_BARS.get(mark, 0))
             begin += header.length_quarters
 
 
@@ -231,9 +231,7 @@ def _read_master_bar(element: ET.Element) -> BarHeader:
         ValueError: for an invalid time signature.
     """
     beats, unit = map(int, element.findtext("Time", "4/4").split("/"))
-    if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
-        raise ValueError(f"a bar has the time signature {beats}/{unit}")
-    header = BarHeader(Fraction(4 * beats, unit), (beats, unit))
+    header = BarHeader.of_meter(beats, unit)
     fifths = int(element.findtext("Key/AccidentalCount") or 0)
     header.key = find_key(fifths, element.findtext("Key/Mode") == "Minor")
     repeat = element.find("Repeat")

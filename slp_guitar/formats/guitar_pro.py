@@ -17,7 +17,9 @@ from slp_guitar.bounds import MAX_FILE_BYTES
 from slp_guitar.formats import safe_read, tab_builder
 from slp_guitar.formats.notation import (
     Beat,
+    NoteValue,
     TiedNote,
+    check_beat_count,
     check_tracks_have_same_bars,
     measures_from_tab,
 )
@@ -73,7 +75,7 @@ def _read_headers(song: Any) -> list[BarHeader]:
     Raises:
         ValueError: for an invalid time signature.
     """
-    headers, tempo = [], song.tempo
+    headers: list[BarHeader] = []
     parts = zip(*(track.measures for track in song.tracks), strict=True)
     for header, measures in zip(song.measureHeaders, parts, strict=True):
         changes: dict[Fraction, int] = {}
@@ -84,27 +86,17 @@ def _read_headers(song: Any) -> list[BarHeader]:
                 if change and change.tempo and change.tempo.value > 0:
                     changes[now] = change.tempo.value
                 now += _duration_in_quarters(beat.duration)
-        tempo = changes.pop(Fraction(0), tempo)
-        beats, unit = header.timeSignature.numerator, header.timeSignature.denominator.value
-        if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
-            raise ValueError(f"measure {header.number} has the time signature {beats}/{unit}")
-        bar = BarHeader(
-            Fraction(4 * beats, unit),
-            (beats, unit),
-            min(max(tempo, 1), 1000),
-            tempo_changes=changes,
-            starts_repeat=header.isRepeatOpen,
-            num_plays=header.repeatClose + 1 if header.repeatClose > 0 else 0,
-            endings=tuple(n for n in range(1, 9) if header.repeatAlternative >> (n - 1) & 1),
-            signs=tuple(
-                "".join(word.capitalize() for word in sign.name.split())
-                for sign in (header.direction, header.fromDirection)
-                if sign
-            ),
-            key=find_key(*header.keySignature.value),
-        )
+        tempo = changes.pop(Fraction(0), None if headers else max(song.tempo, 1))
+        meter = header.timeSignature
+        bar = BarHeader.of_meter(meter.numerator, meter.denominator.value)
+        bar.tempo, bar.tempo_changes = tempo, changes
+        bar.starts_repeat = header.isRepeatOpen
+        bar.num_plays = header.repeatClose + 1 if header.repeatClose > 0 else 0
+        bar.endings = tuple(n for n in range(1, 9) if header.repeatAlternative >> (n - 1) & 1)
+        signs = filter(None, (header.direction, header.fromDirection))
+        bar.signs = tuple("".join(map(str.capitalize, sign.name.split())) for sign in signs)
+        bar.key = find_key(*header.keySignature.value)
         headers.append(bar)
-        tempo = changes[max(changes)] if changes else tempo
     tab_builder.extend_endings_in_place(headers)
     return headers
 
@@ -151,8 +143,8 @@ def _duration_in_quarters(duration: Any) -> Fraction:
     kind, tuplet = duration.value, duration.tuplet
     if kind not in (1, 2, 4, 8, 16, 32, 64, 128) or not (tuplet.enters and tuplet.times):
         raise ValueError(f"a note has the length 1/{kind}")
-    length = Fraction(4 * tuplet.times, kind * tuplet.enters)
-    return length * 3 / 2 if duration.isDotted else length
+    value = NoteValue(kind, duration.isDotted, tuplet.enters, tuplet.times)
+    return value.duration_quarters
 
 
 def _has_sign(note: Any, sign: str) -> bool:
@@ -200,8 +192,8 @@ def format_guitar_pro(*tracks: Tab, version: int = 5) -> bytes:
 
     Raises:
         ValueError: for tabs that cannot be written down, have no bar or no time, more than 7
-            strings, frets above 99, repeats played more than 127 times, or notes shorter than any
-            note value.
+            strings, frets above 99, repeats played more than 127 times, tuplets inside others, or
+            notes shorter than any note value.
     """
     check_tracks_have_same_bars(tracks)
     if not _can_hold_playing_signs(tracks[0].bars, version):
@@ -249,11 +241,8 @@ def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
     for number, measure in enumerate(parts[0], start=1):
         key = measure.bar.key or key
         bar, (beats, unit) = measure.bar, measure.time_signature
-        if beats > MAX_GUITAR_PRO_BEATS:  # also of a bar to which its length gave the signature
-            raise ValueError(
-                f"Bar {number} has {beats} beats; a bar of a Guitar Pro file has at most "
-                f"{MAX_GUITAR_PRO_BEATS}."
-            )
+        # Also of a bar to which its length gave the signature.
+        check_beat_count(number, beats, MAX_GUITAR_PRO_BEATS, "Guitar Pro")
         header = gp.MeasureHeader(
             number=number,
             timeSignature=gp.TimeSignature(beats, gp.Duration(unit)),
@@ -303,6 +292,11 @@ def _build_beat(beat: Beat, voice: Any, version: int, gp: ModuleType) -> Any:
     """Return a beat of a voice."""
     value = beat.note_value
     tuplet = gp.Tuplet(value.tuplet_notes, value.tuplet_time)
+    if not tuplet.isSupported():
+        raise ValueError(
+            f"Bar {voice.measure.number} has tuplets of {tuplet.enters} notes; a Guitar Pro 3 to 5 "
+            "file has none inside others."
+        )
     duration = gp.Duration(value.denominator, value.is_dotted, tuplet)
     status = gp.BeatStatus.normal if beat.notes else gp.BeatStatus.rest
     written = gp.Beat(voice, duration=duration, status=status)

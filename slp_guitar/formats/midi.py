@@ -10,6 +10,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 from math import gcd
 from operator import itemgetter
 from pathlib import Path
@@ -79,7 +80,7 @@ class _MidiContents:
     programs: defaultdict[int, list[tuple[int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    problems: list[str] = field(default_factory=list)
+    omissions: Omissions = field(default_factory=Omissions)
     length_ticks: dict[int, int] = field(default_factory=dict)
 
 
@@ -103,7 +104,7 @@ def read_midi_tabs(
 
     Raises:
         ValueError: if there is no such file, it is no MIDI file, its time is not in quarter notes,
-            there are no notes in what was chosen, or a note is on no string of its guitar.
+            or there are no notes in what was chosen.
     """
     contents = _read_contents(path)
     chosen = [
@@ -114,18 +115,18 @@ def read_midi_tabs(
     ]
     if not chosen:
         raise ValueError(f"{path} has no notes there: {_describe_parts(contents)}.")
-    messages = list(contents.problems)
-    drums = sum(note.channel == DRUM_CHANNEL for note in contents.notes)
-    if drums and not channels:
-        messages.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
+    omissions = contents.omissions
+    if not channels:
+        drums = sum(note.channel == DRUM_CHANNEL for note in contents.notes)
+        omissions.record(f"notes of drums, on channel {DRUM_CHANNEL}, are left out", count=drums)
     used_channels = {note.channel for note in chosen}
     ticks = contents.ticks_per_quarter
     unit, chosen = _choose_steps_per_quarter(chosen, contents, quantize)
-    if moved := sum(note.start * unit % ticks > 0 for note in chosen):
-        messages.append(
-            f"{moved} notes are moved to the nearest of {unit} steps to a quarter note; beats and "
-            "bars are the file's, and are not looked for in what was played without a click"
-        )
+    omissions.record(
+        f"notes are moved to the nearest of {unit} steps to a quarter note; beats and bars are the "
+        "file's, and are not looked for in what was played without a click",
+        count=sum(note.start * unit % ticks > 0 for note in chosen),
+    )
     used = sorted({note.track for note in chosen})
     guitars = {track: _find_stated_tuning(contents.texts[track]) for track in used}
     if all(guitars[track] or NO_TUNING_LINE in contents.texts[track] for track in used):
@@ -140,28 +141,29 @@ def read_midi_tabs(
         if len(used) > 1:
             names = ", ".join(str(track) for track in used)
             apart = "one by one" if len(parts) > 1 else "together"
-            messages.append(f"tracks {names} are read {apart}; --tracks chooses some")
+            omissions.record(f"tracks {names} are read {apart}; --tracks chooses some")
     found = []
     for guitar, name, notes in parts:
-        strings = [channel for channel, _ in contents.programs[notes[0].track]]
+        strings = _find_strings(guitar, contents.programs[notes[0].track]) if guitar else {}
+        if guitar and any(note.pitch < strings.get(note.channel, (0, 128))[1] for note in notes):
+            what = "has notes on none of its strings; they are read by their pitches"
+            omissions.record(f"{name or 'a track'} {what}")
+            guitar = None
         builder = TabBuilder(name, guitar, _build_bar_headers(contents, chosen, unit, used))
         for note in _quantize_notes(notes, ticks, unit):
-            place = Note(0, note.pitch)
-            if guitar:
-                place = _find_place_by_channel(note, guitar, strings, path)
+            string, open_pitch = strings[note.channel] if guitar else (0, 0)
+            place = Note(string, note.pitch - open_pitch)
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
             techniques = {Technique("let ring")} if note.rings else set[Technique]()
             builder.add_note(NoteEvent(onset, end - onset, place, techniques))
         found.append(builder)
     is_part = len(found) > 1 and 1 in used  # the first track's name is not the piece's then
     title = "" if is_part else contents.track_names.get(1, "")
-    omissions = Omissions()
     for (track, channel, name), (count, tick) in contents.unread.items():
         if not channel or channel in used_channels and track in used:
             bar_number = found[0].bar_number_at(Fraction(tick, ticks))
             omissions.record(f"{name} left out", bar_number, count)
-    tabs, problems = build_tabs(contents.source, title, found, omissions=omissions)
-    return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
+    return build_tabs(contents.source, title, found, omissions=omissions)
 
 
 def _split_by_instrument(
@@ -269,7 +271,7 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
                 if beats and unit in (1, 2, 4, 8, 16, 32):
                     contents.time_signatures[now] = (beats, unit)
                 else:
-                    contents.problems.append(f"a time signature of {beats}/{unit} is left out")
+                    contents.omissions.record(f"time signatures of {beats}/{unit} are left out")
             case "track_name":
                 # mido reads UTF-8 as Latin-1.
                 name = safe_read.decode_text(message.name.encode("latin-1"))
@@ -286,8 +288,7 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
         for start in starts
     ]
     contents.notes += left
-    if left:
-        contents.problems.append(f"{len(left)} notes never end; they end with their track")
+    contents.omissions.record("notes never end; they end with their track", count=len(left))
     contents.length_ticks[track_number] = now
 
 
@@ -315,10 +316,11 @@ def _unread_names(message: Any, loudness: dict[int, int]) -> Iterator[str]:
 def _describe_parts(contents: _MidiContents) -> str:
     """Describe the tracks and channels with notes."""
     counts = Counter((note.track, note.channel) for note in contents.notes)
-    parts = []
-    for (track, channel), count in sorted(counts.items())[:20]:
-        name = f" ({contents.track_names[track]})" if contents.track_names.get(track) else ""
-        parts.append(f"track {track}{name}, channel {channel}: {count}")
+    names = {track: f" ({name})" for track, name in contents.track_names.items() if name}
+    parts = [
+        f"track {track}{names.get(track, '')}, channel {channel}: {count}"
+        for (track, channel), count in sorted(counts.items())[:20]
+    ]
     return f"there are notes in {'; '.join(parts)}" if parts else "it has none at all"
 
 
@@ -334,18 +336,15 @@ def _choose_steps_per_quarter(
     """
     ticks = contents.ticks_per_quarter
     in_quarters = all(kind <= 4 for _, kind in contents.time_signatures.values())
+    limits = [MAX_EXACT_STEPS_PER_QUARTER, *[MAX_STEPS_PER_QUARTER] * in_quarters]
     for played in (notes, strummed := _align_strums(notes, contents)):
         starts, ends = [note.start for note in played], [note.end for note in played]
-        for moments in (starts + ends, starts):
+        for limit, moments in product(limits, (starts + ends, starts)):
             steps = ticks // gcd(ticks, *moments)
-            if steps <= MAX_EXACT_STEPS_PER_QUARTER and _is_notated(moments, ticks):
-                return steps_per_quarter or steps, played
-        steps = ticks // gcd(ticks, *starts)
-        if in_quarters and steps <= MAX_STEPS_PER_QUARTER and _is_notated(starts, ticks):
-            finer = ticks // gcd(ticks, *starts, *ends)
-            if finer <= MAX_STEPS_PER_QUARTER and _is_notated(starts + ends, ticks):
-                return steps_per_quarter or finer, played
-            return steps_per_quarter or steps, _end_at_starts(played, ticks)
+            if steps <= limit and _is_notated(moments, ticks):
+                is_rough = steps > MAX_EXACT_STEPS_PER_QUARTER and moments is starts
+                found = _end_at_starts(played, ticks) if is_rough else played
+                return steps_per_quarter or steps, found
     return steps_per_quarter or PERFORMANCE_STEPS_PER_QUARTER, strummed
 
 
@@ -455,25 +454,7 @@ def _build_bar_headers(
     return bars
 
 
-def _find_place_by_channel(
-    note: _PlayedNote, tuning: Tuning, channels: list[int], path: str | Path
-) -> Note:
-    """Return the place of a note; `channels` has the channel of each string, the first first.
-
-    Raises:
-        ValueError: if its channel is no string, or it is below the open string.
-    """
-    strings = dict(zip(channels, range(1, len(tuning.open_pitches) + 1), strict=False))
-    if note.channel not in strings:
-        raise ValueError(
-            f"{path} has notes on channel {note.channel}, which is none of the "
-            f"{len(tuning.open_pitches)} strings that its track states."
-        )
-    string = strings[note.channel]
-    fret = note.pitch - tuning.pitch_of(Note(string, 0))
-    if fret < 0:
-        raise ValueError(
-            f"{path} has a note {-fret} frets below the open string {string}; is the tuning "
-            "another?"
-        )
-    return Note(string, fret)
+def _find_strings(guitar: Tuning, programs: list[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """Return the string of each channel, the first first, and its open pitch with the capo."""
+    opens = enumerate((pitch + guitar.capo for pitch in guitar.open_pitches), start=1)
+    return {channel: string for (channel, _), string in zip(programs, opens, strict=False)}

@@ -11,7 +11,11 @@ from math import lcm
 from typing import Any
 
 from slp_guitar.formats.midi import DRUM_CHANNEL, NO_TUNING_LINE, import_mido
-from slp_guitar.formats.notation import check_tracks_have_same_bars, with_durations_filled
+from slp_guitar.formats.notation import (
+    check_beat_count,
+    check_tracks_have_same_bars,
+    with_durations_filled,
+)
 from slp_guitar.fretboard import midi_program
 from slp_guitar.playing_order import expand_repeats
 from slp_guitar.tab import Tab
@@ -74,11 +78,7 @@ def _conductor_messages(tab: Tab) -> list[tuple[int, Any]]:
     for number, (step, bar) in enumerate(zip(bar_start_steps(tab), tab.bars, strict=False), 1):
         if bar.time_signature:
             beats, unit = bar.time_signature
-            if beats > MAX_MIDI_BEATS:
-                raise ValueError(
-                    f"Bar {number} has {beats} beats; a bar of a MIDI file has at most "
-                    f"{MAX_MIDI_BEATS}."
-                )
+            check_beat_count(number, beats, MAX_MIDI_BEATS, "MIDI")
             messages.append((step, meta("time_signature", numerator=beats, denominator=unit)))
         if bar.key:
             messages.append((step, meta("key_signature", key=bar.key)))

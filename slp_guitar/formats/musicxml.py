@@ -7,7 +7,6 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -183,7 +182,6 @@ class _PartReader:
         self.divisions, self.time_signature = divisions, (4, 4)
         self.key: str | None = None
         endings: tuple[int, ...] = ()
-        later_tempo: int | None = None
         for measure in part.iter("measure"):
             unread = CONTENTS.find_unread(measure)
             self.builder.omissions.record_unread(unread, len(self.bars) + 1)
@@ -221,8 +219,7 @@ class _PartReader:
                         bar.signs += _read_signs(element)
                 bounds.check_score_moment(now)
                 bar.length_quarters = max(bar.length_quarters, now)
-            bar.tempo = bar.tempo_changes.pop(Fraction(0), later_tempo)
-            later_tempo = bar.tempo_changes[max(bar.tempo_changes)] if bar.tempo_changes else None
+            bar.tempo = bar.tempo_changes.pop(Fraction(0), None)
             if self.bars_back:
                 self.repeated.append((len(self.bars), self.bars_back))
         stated = self.tunings.get(self.tab_staff or "1", {})
@@ -243,8 +240,10 @@ class _PartReader:
         tags = {each.tag for each in element.iter()}
         if "alter" in tags and float(element.findtext("pitch/alter") or 0) % 1:
             self.builder.omissions.record("microtones are rounded to half steps", number)
-        has_string, place = _read_place(element) if "string" in tags else (False, None)
-        if has_string and place is None:
+        groups = element.iterfind("notations/technical") if "string" in tags else ()
+        places = [(each.findtext("string"), each.findtext("fret")) for each in groups]
+        place = next(((string, fret) for string, fret in places if string and fret), None)
+        if place is None and any(string is not None for string, _ in places):
             self.builder.omissions.record("strings without a fret are left out", number)
         ties = (each for each in element.iter() if each.tag in ("tie", "tied"))
         has_tie = any(each.get("type") == "stop" for each in ties)
@@ -304,7 +303,7 @@ class _PartReader:
         left = sum(each.staff in staves for each in self.notes) - len(notes)
         if fretted and left > 0 and self.tab_staff not in staves:
             self.builder.omissions.record("notes without a string are left out", count=left)
-        starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
+        starts = tab_builder.bar_starts(self.bars)
         first_voice: str | None = None
         open_pitches: dict[int, int] = {}
         last_pitches: dict[tuple[int, int], int] = {}  # by voice and string
@@ -324,7 +323,7 @@ class _PartReader:
             last_pitches[number, note.string] = pitch
             self.builder.add_note(event, is_tied=has_tie and is_same)
         for number, bars_back in self.repeated:
-            self.builder.copy_earlier_bars(number, bars_back)
+            self.builder.copy_earlier_bar(number, bars_back)
         if fretted or not notes:
             count = len(stated) or max(6, *open_pitches)
             lowest_first = [stated[line] for line in sorted(stated)]
@@ -332,14 +331,6 @@ class _PartReader:
             found = [open_pitches.get(s, usual[s - 1]) for s in range(1, count + 1)]
             self.builder.tuning = Tuning(tuple(lowest_first[::-1] or found), self.capo)
         return self.builder
-
-
-def _read_place(note: ET.Element) -> tuple[bool, tuple[str, str] | None]:
-    """Return whether a note has a string; and string and fret, if it has both in one place."""
-    groups = note.findall("notations/technical")
-    places = [(each.findtext("string"), each.findtext("fret")) for each in groups]
-    both = ((string, fret) for string, fret in places if string is not None and fret is not None)
-    return any(string is not None for string, _ in places), next(both, None)
 
 
 def _read_techniques(note: ET.Element, tags: set[str]) -> set[Technique]:

@@ -8,6 +8,7 @@ import re
 import xml.etree.ElementTree as ET
 from math import lcm
 
+from slp_guitar.formats.musicxml import BEATS
 from slp_guitar.formats.notation import (
     NOTE_VALUE_DENOMINATORS,
     Beat,
@@ -23,13 +24,12 @@ from slp_guitar.tab import KEYS, Tab
 from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.theory import NOTE_NAMES
 
-NOTE_TYPES = ("whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
 _SIGN_PATTERN = re.compile(
     r"notations/(?:(?P<group>technical|articulations)/)?\[?(?P<name>[\w-]+)"
     r"(?:='(?P<text>.*)'\]|\[@type='(?P<type>[\w-]+)'\])?"
 )
 """Of `TechniqueSigns.musicxml`, what is written of it."""
-NOTE_TYPE_NAMES = dict(zip(NOTE_VALUE_DENOMINATORS, NOTE_TYPES, strict=True))
+NOTE_TYPE_NAMES = {kind: BEATS[kind.bit_length() + 2] for kind in NOTE_VALUE_DENOMINATORS}
 DOCTYPE = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<!DOCTYPE score-partwise PUBLIC "-//Recordare//DTD MusicXML 4.0 Partwise//EN" '
@@ -106,9 +106,8 @@ class _MusicXmlWriter:
             first, second = measure.voices
             content = self.barline_elements(measure, around[0], "left")
             content += self.attribute_elements(measure, is_first=number == 1)
-            leads_on = [bool(PLAYING_SIGNS[sign].leads_to) for sign in measure.bar.signs]
-            signs = list(map(_sign_element, measure.bar.signs))
-            content += [sign for sign, leads in zip(signs, leads_on, strict=True) if not leads]
+            signs = measure.bar.signs
+            content += [_sign_element(sign) for sign in signs if not PLAYING_SIGNS[sign].leads_to]
             if measure.bar.tempo_bpm is not None:
                 content.append(_tempo_element(measure.bar.tempo_bpm))
             for beat in first:
@@ -118,7 +117,7 @@ class _MusicXmlWriter:
                 length = sum(self.to_divisions(beat.note_value) for beat in first)
                 content.append(_element("backup", _element("duration", length)))
                 content += [note for beat in second for note in self.note_elements(beat, 2)]
-            content += [sign for sign, leads in zip(signs, leads_on, strict=True) if leads]
+            content += [_sign_element(sign) for sign in signs if PLAYING_SIGNS[sign].leads_to]
             content += self.barline_elements(measure, around[1], "right")
             part.append(_element("measure", *content, number=str(number)))
         return part
@@ -159,14 +158,13 @@ class _MusicXmlWriter:
     ) -> list[ET.Element]:
         """Return the repeats and endings at one side of a measure."""
         bar, is_left, content = measure.bar, location == "left", []
-        ends_repeat = not is_left and bar.num_plays > 1
         if bar.endings and (neighbor is None or neighbor.bar.endings != bar.endings):
             numbers = ",".join(map(str, bar.endings))
             kind = "start" if is_left else "stop"
             content.append(_element("ending", number=numbers, type=kind))
         if is_left and bar.starts_repeat:
             content.append(_element("repeat", direction="forward"))
-        elif ends_repeat:
+        elif not is_left and bar.num_plays > 1:
             content.append(_element("repeat", direction="backward", times=str(bar.num_plays)))
         return [_element("barline", *content, location=location)] if content else []
 
@@ -188,11 +186,10 @@ class _MusicXmlWriter:
             ties = [_element("tie", type=kind) for kind in _tie_types(tied)]
             content = [*chord, self.pitches[pitch], duration, *ties, *length]
             dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
-            if any(technique.kind == "ghost" for technique in tied.techniques):
-                head = _element("notehead", "x" if dead else "normal", parentheses="yes")
-                content.append(head)
-            elif dead:
-                content.append(_element("notehead", "x"))
+            is_ghost = any(technique.kind == "ghost" for technique in tied.techniques)
+            brackets = {"parentheses": "yes"} if is_ghost else {}
+            if dead or is_ghost:
+                content.append(_element("notehead", "x" if dead else "normal", **brackets))
             notes.append(_element("note", *content, self.notations_element(tied)))
         return notes
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import pairwise, zip_longest
+from itertools import combinations_with_replacement, pairwise, zip_longest
 from math import lcm
 from operator import itemgetter
 from typing import NamedTuple
 
-from slp_guitar.tab import Bar, Event, Tab, TabNote, Technique, check_tab
+from slp_guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Event, Tab, TabNote, Technique, check_tab
 from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.timing import (
     add_time_signatures,
@@ -58,9 +58,15 @@ def _duration_quarters(denominator: int, is_dotted: bool, notes: int, time: int)
 
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64)
 TUPLET_TIMES = {3: 2, 5: 4, 7: 4, 9: 8, 11: 8, 13: 8}
+NESTED_TUPLET_TIMES = {
+    outer * inner: TUPLET_TIMES[outer] * TUPLET_TIMES[inner]
+    for outer, inner in combinations_with_replacement(TUPLET_TIMES, 2)
+    if outer * inner <= MAX_STEPS_PER_QUARTER and outer * inner not in TUPLET_TIMES
+}
+"""Of tuplets inside tuplets, as five in the time of four of three in the time of two: 15 and 8."""
 NOTE_VALUES = tuple(
     NoteValue(kind, dotted, *tuplet)
-    for tuplet in ((1, 1), *TUPLET_TIMES.items())
+    for tuplet in ((1, 1), *TUPLET_TIMES.items(), *NESTED_TUPLET_TIMES.items())
     for kind in NOTE_VALUE_DENOMINATORS
     for dotted in (True, False)
 )
@@ -236,6 +242,17 @@ def check_tracks_have_same_bars(tracks: Sequence[Tab], needs_strings: bool = Tru
             )
 
 
+def check_beat_count(bar_number: int, beats: int, max_beats: int, file_type: str) -> None:
+    """Refuse a bar of more beats than a kind of file can say.
+
+    Raises:
+        ValueError: naming the bar.
+    """
+    if beats > max_beats:
+        said = f"Bar {bar_number} has {beats} beats; a bar of a {file_type} file has at most"
+        raise ValueError(f"{said} {max_beats}.")
+
+
 def measures_from_tab(tab: Tab, num_voices: int = 2) -> list[Measure]:
     """Return the bars of a tab in notation, with all notes in one voice if it may have no more.
 
@@ -359,11 +376,12 @@ def _split_into_note_values(steps: int, steps_per_quarter: int, tuplet: int = 1)
 @cache
 def _shortest_spellings(steps_per_quarter: int, tuplet: int) -> list[list[NoteValue] | None]:
     """Return the fewest values for 0, 1, 2, ... steps, up to four whole notes; None if none do."""
+    is_mixed = tuplet not in (1, *TUPLET_TIMES)
     coins = [
         (int(v.duration_quarters * steps_per_quarter), v)
         for v in NOTE_VALUES
         if (v.duration_quarters * steps_per_quarter).denominator == 1
-        and (v.tuplet_notes == tuplet or tuplet not in (1, *TUPLET_TIMES))
+        and (v.tuplet_notes == tuplet or is_mixed and tuplet % v.tuplet_notes == 0)
     ]
     best: list[list[NoteValue] | None] = [[]]
     for steps in range(1, 16 * steps_per_quarter + 1):

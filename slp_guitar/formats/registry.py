@@ -4,7 +4,7 @@ import contextlib
 import os
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import lcm
@@ -30,11 +30,12 @@ from slp_guitar.fretboard import Note
 from slp_guitar.playing_order import expand_repeats, find_unclear_repeats
 from slp_guitar.tab import MAX_STRINGS, Bar, ReadProblem, Tab
 from slp_guitar.techniques import TECHNIQUES, TechniqueSigns
-from slp_guitar.timing import add_time_signatures, bar_start_steps, columns_to_steps
+from slp_guitar.timing import add_time_signatures, bar_start_steps
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.choices import Choices
 from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.docs_sections import see
+from slp_transformer.data.text_files import list_files
 
 
 def _format_tabs_as_text(*tracks: Tab) -> str:
@@ -47,8 +48,9 @@ def _format_tabs_as_text(*tracks: Tab) -> str:
     return "\n".join(format_tab(tab, with_time_lines=True) for tab in tracks)
 
 
-BAR_WORDS = {
+DETAIL_WORDS = {
     **{"time_signature": "time signatures", "tempo_bpm": "tempos", "key": "keys"},
+    **{"title": "the title", "track": "the tracks' names"},
     **{"stated_onsets": "rhythms by letters", "beat_onsets": "marks of beats"},
 }
 NOT_BY_ITSELF = {
@@ -56,7 +58,6 @@ NOT_BY_ITSELF = {
     *("starts_repeat", "num_plays", "endings", "signs"),
 }
 """Fields of tabs and bars that are compared in another way, or are no part of the music."""
-TAB_WORDS = {"title": "the title", "track": "the tracks' names"}
 PLAYED_OUT = "the repeats, which are played out"
 OTHER_WORDS = (
     *("the tuning", "the capo", "marks of repeats", PLAYED_OUT),
@@ -67,7 +68,7 @@ OTHER_WORDS = (
 def list_detail_names() -> set[str]:
     """Return what may be found in a tab, and missed in a file."""
     names = {each.name for owner in (Tab, Bar) for each in fields(owner)} - NOT_BY_ITSELF
-    own = {(TAB_WORDS | BAR_WORDS).get(name, f"the {name}") for name in names}
+    own = {DETAIL_WORDS.get(name, f"the {name}") for name in names}
     return {*own, *OTHER_WORDS, *(signs.plural for signs in TECHNIQUES.values())}
 
 
@@ -131,15 +132,14 @@ def _techniques_without_sign(is_lost: Callable[[str, TechniqueSigns], bool]) -> 
 
 def _guitar_pro_format(version: int) -> TabFormat:
     """Return the entry of a version that PyGuitarPro writes."""
-    keys = ("keys",) if version < 4 else ()
-    second_voice = ("marks of a second voice",) if version < 5 else ()
     return TabFormat(
         (f".gp{version}",),
         read_guitar_pro_tabs,
         partial(format_guitar_pro, version=version),
         "guitarpro",
         cannot_hold=(
-            *(*keys, *second_voice),
+            *["keys"] * (version < 4),
+            *["marks of a second voice"] * (version < 5),
             *_techniques_without_sign(lambda _, signs: signs.since_guitar_pro > version),
         ),
         max_strings=MAX_GUITAR_PRO_STRINGS,
@@ -215,28 +215,26 @@ def readable_suffixes() -> list[str]:
     return [suffix for each in FORMATS.values() if each.reader for suffix in each.suffixes]
 
 
+def list_readable_files(path: Path) -> list[Path]:
+    """Return the files in a folder and those below it, or the one file, of kinds that are read."""
+    paths = list_files(path) if path.is_dir() else [path]
+    return [each for each in paths if (found := find_format(each)) and found.reader]
+
+
 def writable_suffixes() -> list[str]:
     """Return the usual suffix of each kind of file that can be written."""
     return [each.suffixes[0] for each in FORMATS.values() if each.writer]
 
 
-def check_flag_has_effect(flag: str, path: str | Path, flags: Collection[str]) -> None:
-    """Refuse a flag that a kind of file does not heed.
-
-    Args:
-        flag: the flag.
-        path: the file.
-        flags: those that change how such a file is read or written.
+def check_flag_has_effect(flag: str, path: str | Path) -> None:
+    """Refuse a flag that changes nothing about how a file is read or written.
 
     Raises:
         ValueError: naming the kinds of files that the flag is for.
     """
-    if flag not in flags:
-        kinds = [
-            name
-            for name, each in FORMATS.items()
-            if flag in (*each.reader_flags, *each.writer_flags)
-        ]
+    named = FORMATS.items()
+    kinds = [name for name, own in named if flag in (*own.reader_flags, *own.writer_flags)]
+    if find_format(path) not in map(FORMATS.__getitem__, kinds):
         raise ValueError(
             f"--{flag.replace('_', '-')} has no effect here: {Path(path).name} is no "
             f"{' or '.join(kinds)} file."
@@ -251,7 +249,7 @@ def check_writable_suffix(path: str | Path, one_channel: bool = False) -> None:
     """
     found = find_format(path)
     if one_channel:
-        check_flag_has_effect("one_channel", path, found.writer_flags if found else ())
+        check_flag_has_effect("one_channel", path)
     if Path(path).suffix.lower() == ".pdf":
         raise ValueError(
             f"{Path(path).name} is not written here: write a .musicxml, and print that by a "
@@ -283,16 +281,6 @@ def write_tab(tab: Tab, path: str | Path, *others: Tab, one_channel: bool = Fals
     found = find_format(path)
     assert found and found.writer  # so it was checked
     write_file(Path(path), found.writer(tab, *others, **options))
-
-
-def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -> Tab:
-    """Return the tab as a file of that name can hold it: columns taken for steps if it needs time.
-
-    Raises:
-        ValueError: as `check_writable_suffix` and `slp_guitar.timing.columns_to_steps`.
-    """
-    check_writable_suffix(path)
-    return columns_to_steps(tab, steps_per_quarter) if has_no_time(tab, path) else tab
 
 
 def has_no_time(tab: Tab, path: str | Path) -> bool:
@@ -423,13 +411,13 @@ def _playing_marks(bar: Bar) -> tuple[Any, ...]:
     return marks if marks != (False, 1, (), ()) else ()
 
 
-def _iter_fields(owner: Tab | Bar, words: Mapping[str, str], place: Any) -> Iterator[Any]:
+def _iter_fields(owner: Tab | Bar, place: Any) -> Iterator[Any]:
     """Yield what a tab or bar states, each field of it; one without words has its own name."""
     for name in sorted({each.name for each in fields(owner)} - NOT_BY_ITSELF):
         value = getattr(owner, name)
         value = " ".join(value.split()) if isinstance(value, str) else value
         if value:
-            yield words.get(name, f"the {name}"), place, value
+            yield DETAIL_WORDS.get(name, f"the {name}"), place, value
 
 
 def _iter_details(tab: Tab, has_strings: bool, unit: int) -> Iterator[tuple[str, Any, Any]]:
@@ -441,13 +429,13 @@ def _iter_details(tab: Tab, has_strings: bool, unit: int) -> Iterator[tuple[str,
         unit: how many parts of a quarter note places and lengths count, a multiple of the steps.
     """
     yield "the tuning", None, tab.tuning.open_pitches
-    yield from _iter_fields(tab, TAB_WORDS, None)
+    yield from _iter_fields(tab, None)
     if tab.tuning.capo:
         yield "the capo", None, tab.tuning.capo
     parts = unit // (tab.steps_per_quarter or 1)
     for start, bar in zip(bar_start_steps(tab), with_durations_filled(tab).bars, strict=False):
         where = start * parts
-        yield from _iter_fields(bar, BAR_WORDS, where)
+        yield from _iter_fields(bar, where)
         for step, bpm in bar.tempo_changes:
             yield "tempos", where + step * parts, bpm
         if marks := _playing_marks(bar):

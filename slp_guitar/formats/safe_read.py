@@ -8,11 +8,17 @@ import io
 import time
 import xml.etree.ElementTree as ET
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from slp_guitar.bounds import MAX_CPU_SECONDS, MAX_XML_ATTRIBUTES, MAX_XML_TAGS
+from slp_guitar.tab import ReadProblem
+
+T = TypeVar("T")
+Read = tuple[list[T], list[ReadProblem]]
+"""What was read, and what could not be."""
 
 
 class TimeLimitedBytes(io.BytesIO):
@@ -64,6 +70,32 @@ def read_bytes(path: str | Path, file_type: str, max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise ValueError(f"{path} is too large for {file_type}: more than {max_bytes >> 10:,} KiB.")
     return content
+
+
+def read_each_file(
+    root: Path, paths: Iterable[Path], read: Callable[[Path, str], Read[T]]
+) -> Read[T]:
+    """Read files one by one; one that cannot be read is a problem, and no end to the others.
+
+    Args:
+        root: the folder that they are in, or the only file.
+        paths: the files.
+        read: reads one, which is called by its place in the folder.
+
+    Returns:
+        What was read, and what could not be.
+    """
+    found: list[T] = []
+    problems: list[ReadProblem] = []
+    for path in paths:
+        name = path.name if path == root else path.relative_to(root).as_posix()
+        try:
+            more, wrong = read(path, name)
+        except ValueError as error:
+            more, wrong = [], [ReadProblem(name, 0, str(error))]
+        found += more
+        problems += wrong
+    return found, problems
 
 
 def decode_text(raw_bytes: bytes) -> str:

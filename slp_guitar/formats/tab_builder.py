@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 from slp_guitar.bounds import MAX_BAR_QUARTERS, MAX_BARS, MAX_NOTES, MAX_STEPS, check_score_moment
 from slp_guitar.formats.unread import Omissions
@@ -23,6 +23,7 @@ from slp_guitar.tab import (
     Tab,
     TabNote,
     Technique,
+    is_time_signature,
 )
 from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.timing import drop_repeated_changes, find_common_steps_per_quarter
@@ -49,6 +50,22 @@ class BarHeader:
     signs: tuple[str, ...] = ()
     key: str | None = None
     tempo_changes: dict[Fraction, int] = field(default_factory=dict)  # by quarters from its start
+
+    @staticmethod
+    def of_meter(beats: int, unit: int) -> "BarHeader":
+        """Return a bar that fills a time signature.
+
+        Raises:
+            ValueError: if there is no such time signature.
+        """
+        if not is_time_signature(beats, unit):
+            raise ValueError(f"a bar has the time signature {beats}/{unit}")
+        return BarHeader(Fraction(4 * beats, unit), (beats, unit))
+
+
+def bar_starts(bars: Sequence[BarHeader]) -> list[Fraction]:
+    """Return when each bar begins, in quarter notes, and when the last ends."""
+    return list(accumulate((bar.length_quarters for bar in bars), initial=Fraction(0)))
 
 
 def extend_endings_in_place(headers: Sequence[BarHeader]) -> None:
@@ -120,6 +137,11 @@ class NoteEvent:
     techniques: set[Technique] = field(default_factory=set)
     voice: int = 1
 
+    @property
+    def end_quarters(self) -> Fraction:
+        """When it ends."""
+        return self.onset_quarters + self.duration_quarters
+
 
 @dataclass
 class TabBuilder:
@@ -147,8 +169,7 @@ class TabBuilder:
 
     def bar_number_at(self, onset_quarters: Fraction) -> int:
         """Return the number of the bar, from 1, in which a moment lies."""
-        lengths = (bar.length_quarters for bar in self.bars)
-        return max(1, bisect_right(list(accumulate(lengths, initial=Fraction(0))), onset_quarters))
+        return max(1, bisect_right(bar_starts(self.bars), onset_quarters))
 
     def add_note(self, event: NoteEvent, is_tied: bool = False) -> None:
         """Take in a note, or hold on the last one of its voice and string if it is tied to it."""
@@ -157,10 +178,9 @@ class TabBuilder:
         if not is_tied:
             self.notes.append(event)
             self._last_by_voice_and_string[lane] = event
-        elif struck and 0 <= _gap_between(struck, event) <= MAX_TIE_GAP_QUARTERS:
+        elif struck and 0 <= event.onset_quarters - struck.end_quarters <= MAX_TIE_GAP_QUARTERS:
             # A tie over a gap holds the note through it, as Guitar Pro does.
-            end = event.onset_quarters + event.duration_quarters
-            struck.duration_quarters = end - struck.onset_quarters
+            struck.duration_quarters = event.end_quarters - struck.onset_quarters
             struck.techniques |= event.techniques
         else:
             what = "ties that continue no note are left out"
@@ -168,42 +188,38 @@ class TabBuilder:
             known = what in self.omissions
             self.omissions.record(what, 0 if known else self.bar_number_at(event.onset_quarters))
 
-    def copy_earlier_bars(self, bar_number: int, bars_back: int, num_bars: int = 1) -> None:
-        """Copy the notes of earlier bars into bars that a sign says to play like them.
+    def copy_earlier_bar(self, bar_number: int, bars_back: int) -> None:
+        """Copy the notes of an earlier bar into one that a sign says to play like it.
 
         Args:
-            bar_number: the first bar to fill, from 1.
+            bar_number: the bar to fill, from 1.
             bars_back: how far back the bar is that is copied; 0 for none.
-            num_bars: how many bars are filled.
         """
+        place, source = bar_number - 1, bar_number - 1 - bars_back
         if not bars_back:
             return
+        if source < 0 or place >= len(self.bars):
+            self.omissions.record("signs to repeat a bar are left out", bar_number)
+            return
         if not self._starts:
-            lengths = (bar.length_quarters for bar in self.bars)
-            self._starts = list(accumulate(lengths, initial=Fraction(0)))
-        for place in range(bar_number - 1, bar_number - 1 + num_bars):
-            source = place - bars_back
-            if source < 0 or place >= len(self.bars):
-                self.omissions.record("signs to repeat a bar are left out", place + 1)
-                continue
-            for note in self.notes[self._num_placed :]:
-                bar = bisect_right(self._starts, note.onset_quarters) - 1
-                self._notes_by_bar[bar].append(note)
-            self._num_placed = len(self.notes)
-            moved = self._starts[place] - self._starts[source]
-            self.notes += [
-                replace(note, onset_quarters=note.onset_quarters + moved)
-                for note in self._notes_by_bar[source]
-            ]
-            if len(self.notes) > MAX_NOTES:
-                raise ValueError(f"with its repeated bars it has more than {MAX_NOTES:,} notes")
+            self._starts = bar_starts(self.bars)
+        for note in self.notes[self._num_placed :]:
+            bar = bisect_right(self._starts, note.onset_quarters) - 1
+            self._notes_by_bar[bar].append(note)
+        self._num_placed = len(self.notes)
+        moved = self._starts[place] - self._starts[source]
+        self.notes += [
+            replace(note, onset_quarters=note.onset_quarters + moved)
+            for note in self._notes_by_bar[source]
+        ]
+        if len(self.notes) > MAX_NOTES:
+            raise ValueError(f"with its repeated bars it has more than {MAX_NOTES:,} notes")
 
     def build_tab(self, title: str, source: str) -> Tab:
         """The tab, whose notes have no strings if it has no tuning; `omissions` has the rest."""
-        starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
-        moments = [*starts, *(n.onset_quarters for n in self.notes)]
-        moments += [n.onset_quarters + n.duration_quarters for n in self.notes]
-        unit = find_common_steps_per_quarter(moments)
+        starts = bar_starts(self.bars)
+        edges = [moment for n in self.notes for moment in (n.onset_quarters, n.end_quarters)]
+        unit = find_common_steps_per_quarter([*starts, *edges])
         if unit is None:
             unit = FALLBACK_STEPS_PER_QUARTER
             self.omissions.record(f"times are rounded to {unit} steps to a quarter note")
@@ -230,7 +246,7 @@ class TabBuilder:
                 what = "notes on a string that is struck already are left out"
                 self.omissions.record(what, number + 1)
                 continue
-            end = _to_steps(struck.onset_quarters + struck.duration_quarters, unit)
+            end = _to_steps(struck.end_quarters, unit)
             techniques = tuple(
                 sorted(struck.techniques, key=lambda t: ([*TECHNIQUES].index(t.kind), t))
             )
@@ -268,20 +284,17 @@ class TabBuilder:
 
     def _round_tempo_changes(self, unit: int) -> list[dict[int, int]]:
         """Return the tempos by the step of the bar at which they begin, for each bar, in order."""
-        rounded: list[dict[int, int]] = []
-        late: int | None = None  # what is moved to the next bar line
-        for number, bar in enumerate(self.bars, start=1):
-            rounded.append({} if late is None or bar.tempo else {0: late})
-            late = None
+        rounded: list[dict[int, int]] = [{} for _ in self.bars]
+        for number, (bar, changes) in enumerate(zip(self.bars, rounded, strict=True), start=1):
             for place, tempo in sorted(bar.tempo_changes.items()):
                 step, tempo = max(round(place * unit), 0), min(max(tempo, 1), 1000)
                 if step != place * unit:
                     what = f"changes of tempo are moved to one of {unit} steps to a quarter note"
                     self.omissions.record(what, number)
                 if step < bar.length_quarters * unit:
-                    rounded[-1][step] = tempo
-                else:
-                    late = tempo
+                    changes[step] = tempo
+                elif number < len(self.bars) and not self.bars[number].tempo:  # at its bar line
+                    rounded[number][0] = tempo
         return rounded
 
     def _mark_pull_offs(self) -> None:
@@ -318,20 +331,17 @@ def check_piece_size(builders: Sequence[TabBuilder], max_notes: int) -> None:
         for number, bar in enumerate(builder.bars, start=1):
             if bar.length_quarters > MAX_BAR_QUARTERS:
                 raise ValueError(f"bar {number} has more than {MAX_BAR_QUARTERS:,} quarter notes")
-        moment = Fraction(0)
-        for bar in builder.bars:
-            moment += bar.length_quarters
+        lengths = (bar.length_quarters for bar in builder.bars)
+        edges = (each for n in builder.notes for each in (n.onset_quarters, n.end_quarters))
+        for moment in chain(accumulate(lengths), edges):  # one by one, for denominators may grow
             check_score_moment(moment)
-        for note in builder.notes:
-            check_score_moment(note.onset_quarters)
-            check_score_moment(note.onset_quarters + note.duration_quarters)
 
 
 def build_tabs(
     source: str,
     title: str,
     builders: Sequence[TabBuilder],
-    max_notes: int | None = None,
+    max_notes: int = MAX_NOTES,
     omissions: Omissions | None = None,
 ) -> tuple[list[Tab], list[ReadProblem]]:
     """Return the tabs of a file, named where there are several; and what is not in them.
@@ -340,13 +350,13 @@ def build_tabs(
         source: the name of the file.
         title: of the piece.
         builders: what was read, an instrument each.
-        max_notes: notes that they may have together; as many as any file if None.
+        max_notes: notes that they may have together.
         omissions: what of the file, and of no instrument alone, is left out.
 
     Raises:
         ValueError: if there is no instrument of which a tab can be made.
     """
-    check_piece_size(builders, MAX_NOTES if max_notes is None else max_notes)
+    check_piece_size(builders, max_notes)
     tabs = []
     problems = [ReadProblem(source, 0, each) for each in (omissions or Omissions()).sentences()]
     for number, builder in enumerate(builders, start=1):
@@ -364,11 +374,6 @@ def build_tabs(
         reasons = "; ".join(problem.message for problem in problems[-3:])
         raise ValueError(f"it has no track of 4 to 8 strings with notes ({reasons})")
     return tabs, problems
-
-
-def _gap_between(struck: NoteEvent, after: NoteEvent) -> Fraction:
-    """Return how long after the end of a note another begins, below 0 if before it."""
-    return after.onset_quarters - struck.onset_quarters - struck.duration_quarters
 
 
 def _to_steps(quarters: Fraction, unit: int) -> int:

@@ -78,11 +78,9 @@ class Omissions(dict[str, tuple[int, int]]):
 
     def sentences(self) -> list[str]:
         """Return what is left out, how often if more than once, and where first."""
-        places = {n: f" (the first in bar {n})" if n else "" for _, n in self.values()}
-        counts = ((f"{count} " if count > 1 else "", first) for count, first in self.values())
         return [
-            number + what + places[first]
-            for what, (number, first) in zip(self, counts, strict=True)
+            (f"{count} " if count > 1 else "") + what + (f" (the first in bar {n})" if n else "")
+            for what, (count, n) in self.items()
         ]
 
 

@@ -189,15 +189,15 @@ def check_is_file(path: Path) -> None:
 
 
 def check_is_no_link(path: Path) -> None:
-    """Refuse a link where this package is about to write a name of its own.
+    """Refuse a link where this package is about to write, or copy, a name of its own.
 
     Raises:
         ValueError: if it is one.
     """
     if path.is_symlink():
         raise ValueError(
-            f"{path} is a link, through which nothing is written: put what it names in its place, "
-            "or remove it."
+            f"{path} is a link, which is not followed: put what it names in its place, or remove "
+            "it."
         )
 
 

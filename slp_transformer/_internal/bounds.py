@@ -42,6 +42,8 @@ WAITS = {
 # --- Files of any kind ---
 MAX_JSON_BYTES = 1 << 28  # the JSON of the largest vocabulary is far smaller
 MAX_SIDE_FILE_BYTES = 1 << 24  # what is handed on beside a published tokenizer
+# Of a configuration, and in one of its lines: a key of n parts takes Python's reader n² of memory.
+MAX_TOML_BYTES, MAX_TOML_DOTS = 1 << 19, 100
 MAX_GZIP_BYTES, MAX_GZIP_RATIO = 1 << 24, 50  # of text in a .gz file, and so many times its size
 MAX_LINE_BYTES = 1 << 20  # of a sentence on standard input, where a line may have no end
 

@@ -39,18 +39,16 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"{path} cannot be read: {error_message(error)}.") from None
 
 
-def read_bounded(path: Path) -> bytes:
-    """Return the content of a JSON file.
+def read_bounded(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
+    """Return the content of a file of at most so many bytes.
 
     Raises:
         ValueError: if it cannot be read, or is too large.
     """
     try:
         check_is_file(path)
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise ValueError(
-                f"{path} is too large: it should have at most {MAX_JSON_BYTES:,} bytes."
-            )
+        if path.stat().st_size > most:
+            raise ValueError(f"{path} is too large: it should have at most {most:,} bytes.")
         return path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None

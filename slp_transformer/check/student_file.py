@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -121,9 +122,9 @@ def parse_file(path: str, data: bytes) -> StudentFile:
         ValueError: if it is no Python, or no notebook.
     """
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")  # as Windows writes it
         sources = [text]
-        if path.endswith(".ipynb"):
+        if path.lower().endswith(".ipynb"):
             cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
             sources = ["".join(cell["source"]) for cell in cells]
             sources = ["".join(_iter_lines_without_magics(source)) for source in sources]
@@ -186,6 +187,8 @@ def read_regular_file(path: Path, name: str) -> bytes:
     kinds = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}
     try:
         mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            os.listdir(path)  # or it says why it cannot be looked into
         if not stat.S_ISREG(mode):
             kind = next((kind for is_kind, kind in kinds.items() if is_kind(mode)), "a device")
             raise ValueError(f"{name} is {kind}, not a file.")
@@ -293,6 +296,7 @@ def fingerprint(node: ast.AST | None) -> str:
     return hashlib.sha256(f"{arguments}\n{code}".encode()).hexdigest()[:32]
 
 
+@cache
 def package_fingerprints() -> dict[str, str]:
     """Return functions of our packages, as `slp_transformer.masks.causal_mask`, by their code."""
     found: dict[str, str] = {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from slp_transformer._internal.atomic_write import atomic_write, check_is_no_link
+from slp_transformer._internal.atomic_write import atomic_write, check_is_file, check_is_no_link
 from slp_transformer._internal.plugins import Options
 from slp_transformer.cli.console import format_command, print_result
 from slp_transformer.tasks.base import TOKENS, SavedRun
@@ -62,9 +62,13 @@ def execute(options: MergeOptions) -> None:
         if options.opened.config is not None:
             options.opened.config.save(folder / CONFIG_FILE)
         if (run / TOKENS).is_dir():
+            check_is_no_link(run / TOKENS)
             check_is_no_link(folder / TOKENS)
             (folder / TOKENS).mkdir(exist_ok=True)
             for path in (run / TOKENS).iterdir():
+                # The run may be a stranger's, and a link in it lead to files of ours.
+                check_is_no_link(path)
+                check_is_file(path)
                 with path.open("rb") as source, atomic_write(folder / TOKENS / path.name) as copy:
                     shutil.copyfileobj(source, copy)
         save_checkpoint(folder, checkpoint.step, model, tokenizer=checkpoint.tokenizer)

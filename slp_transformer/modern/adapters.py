@@ -143,7 +143,7 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
     scale = settings.get("lora_alpha", float) / rank
     if (start := content.get("init_lora_weights")) not in (None, True, False, "gaussian"):
         settings.refuse("init_lora_weights", start, "its base is not the published model")
-    pairs = _read_lora_matrices(file)
+    pairs = _read_lora_matrices(file, scale)
     all_places = find_adapter_places(model, pairs)
     places = [place for place in all_places if place.theirs in pairs]
     if unknown := sorted(pairs.keys() - {place.theirs for place in places}):
@@ -165,7 +165,8 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
                 )
             if not M.isfinite().all():
                 raise ValueError(
-                    f"{file} cannot be used: {place.theirs} has NaN or infinite numbers."
+                    f"{file} cannot be used: {place.theirs} has NaN or infinite numbers, or by "
+                    "lora_alpha."
                 )
     add_lora(model, rank, targets)
     factors = dict(iter_lora(model))
@@ -174,11 +175,11 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
         parts = place.tensor.to_ours(B).split(list(place.widths.values()), dim=1)
         for name, part in zip(place.widths, parts, strict=True):
             factors[f"{place.owner}.{name}"].A.copy_(A)
-            factors[f"{place.owner}.{name}"].B.copy_(scale * part)
+            factors[f"{place.owner}.{name}"].B.copy_(part)
 
 
-def _read_lora_matrices(path: Path) -> dict[str, list[Tensor]]:
-    """Return A and B of each module by its name, as they lie in peft's file.
+def _read_lora_matrices(path: Path, scale: float) -> dict[str, list[Tensor]]:
+    """Return A and B times α/r of each module by its name, as they lie in peft's file.
 
     Raises:
         ValueError: if it holds something else.
@@ -192,7 +193,7 @@ def _read_lora_matrices(path: Path) -> dict[str, list[Tensor]]:
             found.setdefault(module, {})[end[0]] = file.get_tensor(name).float()
     if halves := sorted(name for name, pair in found.items() if len(pair) < 2):
         raise ValueError(f"{path} lacks A or B of {halves[0]}.")
-    return {name: [pair["A"], pair["B"]] for name, pair in found.items()}
+    return {name: [pair["A"], scale * pair["B"]] for name, pair in found.items()}
 
 
 @torch.no_grad()

@@ -90,7 +90,6 @@ class ModernClassifier(ModernEncoder):
         self,
         ids: Int[Tensor, "*batch N"],
         mask: Float[Tensor, "... #N #T"] | None = None,
-        lengths: Int[Tensor, "*batch"] | None = None,
         *,
         position_ids: Int[Tensor, "... N"] | None = None,
     ) -> Float[Tensor, "*batch classes"]:
@@ -98,17 +97,17 @@ class ModernClassifier(ModernEncoder):
 
         Args:
             ids: token ids, left to right.
-            mask: additive mask on top of the causal one, for texts that are padded.
-            lengths: tokens of each text, where texts are padded on the right; found by the mask,
-                or without one by the `pad_id` of the configuration, if not given.
+            mask: additive mask on top of the causal one, for texts that are padded. By it the last
+                token is found that is none of the padding, or without one by the configuration's
+                `pad_id`.
             position_ids: as for `ModernEncoder`.
 
         Raises:
             ValueError: as `ModernEncoder`.
         """
         H = super().forward(ids, mask, position_ids=position_ids)
-        last = self._find_last_tokens(ids, mask) if lengths is None else lengths - 1
-        last = last[..., None, None].expand(*H.shape[:-2], 1, H.shape[-1])
+        last = self._find_last_tokens(ids, mask)[..., None, None]
+        last = last.expand(*H.shape[:-2], 1, H.shape[-1])
         return torch.gather(H, -2, last).squeeze(-2) @ self.W_classes
 
     if TYPE_CHECKING:

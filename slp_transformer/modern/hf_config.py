@@ -22,8 +22,8 @@ WITHOUT_EFFECT = frozenset(
     prefix problem_type pruned_heads reorder_and_upcast_attn repetition_penalty return_dict
     sep_token_id sliding_window summary_activation summary_first_dropout summary_proj_to_labels
     summary_type summary_use_proj task_specific_params temperature tokenizer_class top_k top_p
-    torch_dtype torchscript transformers_version typical_p unsloth_fixed unsloth_version
-    use_cache
+    torch_dtype torchscript transformers.js_config transformers_version typical_p unsloth_fixed
+    unsloth_version use_cache
     """.split()
 )
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.bounds import MAX_SIDE_FILE_BYTES, MAX_TOKENIZER_PARTS
 from slp_transformer._internal.extras import import_extra
-from slp_transformer._internal.json_files import read_json, validate_json
+from slp_transformer._internal.json_files import read_bounded, read_json, validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.text_tokenizer import TextSize
 from slp_transformer.modern.bounded_tokenizer import BoundedTokenizer
@@ -301,10 +301,8 @@ def read_side_files(folder: Path) -> dict[str, str]:
         path = folder / name
         if not path.is_file():
             continue
-        if path.stat().st_size > MAX_SIDE_FILE_BYTES:
-            raise ValueError(f"{path} has more than {MAX_SIDE_FILE_BYTES:,} bytes.")
         try:
-            found[name] = path.read_text(encoding="utf-8")
+            found[name] = read_bounded(path, MAX_SIDE_FILE_BYTES).decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not UTF-8: {error}.") from None
     return found

@@ -8,11 +8,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from slp_transformer._internal.bounds import MAX_TOML_BYTES, MAX_TOML_DOTS
 from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.docs_sections import see
-from slp_transformer._internal.json_files import validate_json
+from slp_transformer._internal.json_files import read_bounded, validate_json
 from slp_transformer._internal.plugins import load_plugins, record_plugin_problem
-from slp_transformer.data.text_files import is_stream
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.tasks.run_config import (
     NONE,
@@ -105,18 +105,17 @@ def read_tables(name: str | Path) -> Tables:
     Raises:
         ValueError: if there is none, or it is not TOML.
     """
-    file = PRESETS.get(str(name), Path(name))
-    if not (file.is_file() or file.name.endswith(".toml")):
+    preset, path = PRESETS.get(str(name)), Path(name)
+    if not (preset or path.is_file() or path.suffix == ".toml"):
         raise ValueError(
             f'There is no preset "{name}": {suggest_closest_match(str(name), PRESETS)} '
             "A configuration of your own is a TOML file."
         )
-    if str(name) not in PRESETS and is_stream(name):
-        raise ValueError(f"The configuration {name} is no file.")
+    content = preset.read_bytes() if preset else read_bounded(path, MAX_TOML_BYTES)
+    if any(line.count(b".") > MAX_TOML_DOTS for line in content.split(b"\n")):
+        raise ValueError(f"{name} has a line with more than {MAX_TOML_DOTS} dots.")
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"The configuration {name} cannot be read: {error.strerror}.") from None
+        tables = tomllib.loads(content.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"The configuration {name} is not TOML: {error}.") from None
     if tables.get("task", "text") not in list(TASKS):  # a table cannot be looked up

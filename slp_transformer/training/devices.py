@@ -81,7 +81,7 @@ def cpu_default_device() -> contextlib.AbstractContextManager[object]:
 
 
 def describe_arithmetic() -> dict[str, str]:
-    """Return what the last bits of a CPU's results rest on, beside the program and its data."""
+    """Return what the last bits of results rest on, beside the program, its data and devices."""
     processor = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, StopIteration), open("/proc/cpuinfo", "rb") as file:  # Linux
         named = next(line for line in file if line.startswith(b"model name"))

@@ -197,6 +197,7 @@ class Trainer:
         with contextlib.ExitStack() as stack:
             self.strategy = stack.enter_context(make_strategy(self.config, self.out_dir))
             device = self.strategy.device
+            self.state.environment["devices"] = str(self.strategy)
             stack.enter_context(float32_matmul_precision(self.config, device))
             stack.enter_context(preserve_rng_state(self.config.seed, device))
             if self.out_dir is not None:

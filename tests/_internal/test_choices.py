@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pytest
 
@@ -41,6 +41,7 @@ class Settings:
     side: Literal["left", "right"] = "left"
     bias: bool | Literal["some"] = False
     count: int = 1
+    named: ClassVar[str]  # by subclasses, and not here
 
     def __post_init__(self) -> None:
         """Refuse what is no choice."""

@@ -31,6 +31,7 @@ BOOK = Equations(FILE)
         ("`sinusoid`", "sinusoid (Vaswani et al. 2017)"),
         ("`temperature`", "temperature (section 7.4 · 7.50-7.52)"),
         ("with `W_Q` and no slug", "with `W_Q` and no slug"),
+        ("`ln` and `W_Q`, one of them a slug", "`ln` and `W_Q`, one of them a slug"),
     ],
 )
 def test_slugs_in_a_text_get_their_numbers(text, cited):

@@ -138,26 +138,32 @@ def test_the_path_uses_no_name_that_a_folded_cell_makes(stem):
 
 
 # Training is cut short: that it learns is asserted where the whole chapter runs, and not here (-O).
+# PyTorch is imported once for all chapters, each of which then runs with no name of another.
 BRIEFLY = """\
-from slp_transformer import training as _training
+import runpy, sys
+from slp_transformer import training
+
+whole = training.train
 
 
-def _train(*data, _whole=_training.train, **how):
-    return _whole(*data, **(how | {"steps": 2} if "steps" in how else how))
+def train(*data, **how):
+    return whole(*data, **(how | {"steps": 2} if "steps" in how else how))
 
 
-_training.train = _train
+training.train = train
+for chapter in sys.argv[1:]:
+    print(chapter, file=sys.stderr)
+    runpy.run_path(chapter, run_name="__main__")
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stem", sorted(ON_PATH))
-def test_the_path_runs_alone(stem, tmp_path):
-    code = [cell.source for cell in short_path.path_cells(read(stem)) if cell.cell_type == "code"]
-    script = tmp_path / f"{stem}.py"
-    script.write_text("\n\n".join([BRIEFLY, *code]), encoding="utf-8")
+def test_the_path_runs_alone(tmp_path):
+    for stem in ON_PATH:
+        code = [c.source for c in short_path.path_cells(read(stem)) if c.cell_type == "code"]
+        (tmp_path / f"{stem}.py").write_text("\n\n".join(code), encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, "-O", str(script)],
+        [sys.executable, "-O", "-c", BRIEFLY, *sorted(map(str, tmp_path.iterdir()))],
         cwd=tmp_path,
         env=environment(),
         capture_output=True,

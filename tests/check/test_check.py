@@ -29,7 +29,7 @@ from sampled import mostly_slow
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
-from slp_transformer.check.diagnosing.code_changes import iter_other_orders
+from slp_transformer.check.diagnosing.code_changes import _iter_operation_changes, iter_other_orders
 from slp_transformer.check.diagnosing.diagnosis import (
     CHECKS,
     FLOATS_FOR_INTEGERS,
@@ -40,7 +40,7 @@ from slp_transformer.check.diagnosing.diagnosis import (
     parse_mistake_table,
 )
 from slp_transformer.check.diagnosing.diagnosis import check as make_check
-from slp_transformer.check.diagnosing.edges import draw_edges
+from slp_transformer.check.diagnosing.edges import _find_relations, draw_edges
 from slp_transformer.check.diagnosing.timed_run import RaisedError
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
@@ -166,6 +166,32 @@ def test_an_edge_keeps_what_all_cases_keep_and_has_an_answer_that_rounding_leave
     assert all(one["k"] * one["far"] == 0 for one in rough)  # all else rests on rounding
 
 
+@pytest.mark.parametrize(
+    ("cases", "kept", "broken"),
+    [
+        ([{"X": 3, "Y": 5}, {"X": 5, "Y": 5}], {"X": 7, "Y": 5}, {"X": 2, "Y": 1}),  # broadcast
+        ([{"k": 3, "m": 3}, {"k": 2, "m": 5}], {"k": 5, "m": 5}, {"k": 7, "m": 5}),
+        ([{"k": 3, "m": 5}, {"k": 2, "m": 7}], {"k": 4, "m": 5}, {"k": 5, "m": 5}),
+        ([{"X": 6, "k": 3}, {"X": 10, "k": 5}], {"X": 8, "k": 4}, {"X": 8, "k": 3}),
+        ([{"X": 4}, {"X": 10}], {"X": 6}, {"X": 5}),
+        ([{"k": 1}, {"k": 4}], {"k": 2}, {"k": 0}),
+        (
+            [{"X": 7, "k": 3, "m": 4}, {"X": 9, "k": 5, "m": 4}],
+            {"X": 11, "k": 5, "m": 6},
+            {"X": 9, "k": 5, "m": 6},
+        ),
+    ],
+)
+def test_each_relation_of_sizes_and_numbers_is_found_and_kept(cases, kept, broken):
+    """Sizes are capitals."""
+    measures = [
+        {(name, 0 if name.isupper() else ""): value for name, value in one.items()}
+        for one in (*cases, kept, broken)
+    ]
+    keeps = _find_relations(measures[:2])
+    assert [keeps(one) for one in measures] == [True, True, True, False]
+
+
 def test_what_all_wrong_cases_share_is_told_and_nothing_that_is_not_there():
     first = check.simple_attention(
         lambda X, i: 0 * X[0] if i == 0 else check.simple_attention.solve(X, i)
@@ -192,13 +218,33 @@ def test_overflow_is_told_by_where_it_shows():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_ids_must_be_integers_that_can_be_an_index(dtype):
+@pytest.mark.parametrize("least", [0, 2])
+def test_ids_must_be_integers_that_can_be_an_index(dtype, least):
+    """Also where only some of the answers are not."""
+
     def begin_and_end(target, begin, end):
         ids = target.tolist()
-        return torch.tensor([[begin, *ids], [*ids, end]], dtype=dtype)
+        right = torch.tensor([[begin, *ids], [*ids, end]])
+        return right if len(ids) < least else right.to(dtype)
 
     found = check.teacher_forced(begin_and_end)
     assert not found and found.text == FLOATS_FOR_INTEGERS
+
+
+def test_ids_of_one_text_or_of_several_may_be_taken_as_lists_and_nothing_else_may():
+    def pairs(U, ids, end):
+        return zip(U, ids[1:] + [end], strict=True)
+
+    def each(U, ids, pad_id):
+        rows = [pairs(*both, pad_id) for both in zip(U, ids, strict=True)]
+        found = [u.log_softmax(-1)[i] for row in rows for u, i in row if i != pad_id]
+        return -torch.stack(found).mean()
+
+    def one(U, ids):
+        return -torch.stack([u.log_softmax(-1)[i] for u, i in pairs(U, ids, 0)][:-1]).mean()
+
+    assert check.padded_loss(each) and check.next_token_loss(one)
+    assert not check.softmax(lambda scores: (torch.tensor(scores + [])).softmax(-1))
 
 
 def test_two_mistakes_at_once_are_both_named():
@@ -445,9 +491,15 @@ def test_an_error_is_shown_with_the_readers_line():
         scores = Q @ K.T
         return scores @ undefined  # noqa: F821
 
-    found = check.attention(broken)
-    assert "“return scores @ undefined" in found.text and "NameError" in found.text
-    assert found.example[0].startswith("for       Q: shape [")
+    def calls(*given):
+        return broken(*given)
+
+    at = broken.__code__.co_firstlineno + 2
+    for attempt in (broken, calls):
+        found = check.attention(attempt)
+        assert f"in line {at}, “return scores @ undefined" in found.text, found.text
+        assert "NameError" in found.text
+        assert found.example[0].startswith("for       Q: shape [")
 
 
 def test_leaving_and_recursion_are_reported():
@@ -553,6 +605,22 @@ def test_every_check_knows_the_mistakes_that_any_function_can_make(attempt, sent
     assert not found and found.text == sentence
 
 
+def test_truth_values_are_told_to_be_exchanged_and_numbers_are_not():
+    @make_check("`logits`", lambda: [(torch.tensor([2.0, -3.0, 5.0, 7.0]),)])
+    def positive(X: torch.Tensor) -> torch.Tensor:
+        """What is above 0."""
+        return X > 0
+
+    @make_check("`logits`", lambda: [(torch.tensor([2.0, -3.0, 5.0, 7.0]),)])
+    def total(X: torch.Tensor) -> torch.Tensor:
+        """The sum."""
+        return X.sum()
+
+    del CHECKS["positive"], CHECKS["total"]
+    assert positive(lambda X: X <= 0).text == "True and False are exchanged."
+    assert "True" not in total(lambda X: 0 * X.sum()).text
+
+
 def test_a_transpose_beside_a_vector_is_told_by_its_argument():
     @make_check("`onehot`", lambda: [(1, torch.rand(2, 2)), (1, torch.rand(3, 2))])
     def row(w: int, E: torch.Tensor) -> torch.Tensor:
@@ -564,6 +632,26 @@ def test_a_transpose_beside_a_vector_is_told_by_its_argument():
     assert found.text == "`E` is transposed, or on the other side of @."
     found = check.one_hot_lookup(lambda w, E: torch.eye(len(E))[w] @ E.T)
     assert found.text == "This is a column of E; a word is a row."
+
+
+def test_exchanged_sides_are_told_and_only_of_a_product_that_it_may_be_a_transpose():
+    X = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+
+    @make_check("`logits`", lambda: [(X, X + torch.eye(2))])
+    def product(X: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
+        """A product."""
+        return X @ W.exp()
+
+    @make_check("`logits`", lambda: [(X, X + torch.eye(2))])
+    def difference(X: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
+        """A difference."""
+        return X - W.exp() + 2
+
+    del CHECKS["product"], CHECKS["difference"]
+    found = product(lambda X, W: W.exp() @ X).text
+    assert found == "The two sides of @ are exchanged, or one of them is transposed."
+    found = difference(lambda X, W: W.exp() - X + 2).text
+    assert found == "The two sides of − are exchanged."
 
 
 def test_arguments_that_answers_cannot_tell_apart_are_all_named():
@@ -603,6 +691,26 @@ def test_what_became_of_a_step_is_named():
 def test_two_steps_are_exchanged(right, others):
     changes = iter_other_orders(ast.parse(right, mode="eval").body, {"relu", "sqrt"})
     assert {one.name: ast.unparse(one.new) for one in changes} == others
+
+
+@pytest.mark.parametrize(
+    ("right", "changes"),
+    [
+        ("f(a) + b", "f(a) - b; f(a) * b; f(a); b; f(a) + b + b; f(a) + b + f(a)"),
+        ("f(a) - b", "f(a) + b; f(a); -b; b - f(a)"),
+        ("f(a) * b", "f(a) / b; f(a) + b; f(a); b; f(a) * b * b; f(a) * b * f(a)"),
+        ("f(a) / b", "f(a) * b; f(a) // b; f(a); f(a) / b / b; b / f(a)"),
+        ("f(a) ** b", "f(a); int(f(a) ** b); b ** f(a)"),
+        ("f(a) @ b", "f(a) * b; f(a); b; f(a) @ b.mT; b @ f(a)"),
+        ("f(a) // b", "f(a) % b; f(a) / b; f(a); b // f(a)"),
+    ],
+)
+def test_what_may_go_wrong_at_an_operation(right, changes):
+    """Beside twice or half of it, which stands at the end of some."""
+    node = ast.parse(right, mode="eval").body
+    found = _iter_operation_changes(node, {"a": torch.Tensor, "b": torch.Tensor})
+    made = [ast.unparse(one.new) for one in found if one.name[-3:] not in ("led", "ved")]
+    assert made == changes.split("; ")
 
 
 # --- How a verdict looks ------------------------------------------------------------------------
@@ -687,8 +795,9 @@ def test_a_counterexample_is_written_with_the_digits_that_differ():
     assert right != wrong
 
 
-def test_a_loss_below_what_is_possible_is_no_success():
+def test_a_loss_below_what_is_possible_is_no_success(recwarn):
     assert check.at_most(0.28, 0.29, floor=0.276)
+    assert check.at_most(torch.tensor(0.28, requires_grad=True), 0.29) and not recwarn.list
     assert "NaN: training diverged" in check.at_most(float("nan"), 0.29).text
     found = check.at_most(torch.tensor(0.01), 0.29, floor=0.276)
     assert not found and "below 0.276, and no model can be" in found.text

@@ -315,6 +315,13 @@ def test_what_a_wrong_function_does_stands_beside_the_right_one(quick):
     assert sum("of 1 texts" in line for line in lines) == 2
 
 
+@pytest.mark.parametrize(("more", "told"), [(-0.01, True), (-1e-5, False), (0.01, False)])
+def test_a_loss_below_the_lowest_is_told_but_not_what_is_below_by_rounding(more, told):
+    yours = {"loss": own_model.compute_lowest_loss() + more}
+    said = wrong_part._compare("attention", {"loss": 1.0}, yours)
+    assert told == any("No honest model is below 0.2" in line for line in said)
+
+
 def forgets_to_add(*given):
     raise KeyError("beta")
 
@@ -501,7 +508,8 @@ def test_the_exercises_functions_are_found_by_the_checks_that_they_are_handed_to
     exercises = Path(__file__).parents[2] / "chapters" / "exercises"
     for name in ("01_attention", "04_input"):
         source = (exercises / f"{name}.py").read_text("utf-8")
-        cells = [{"cell_type": "code", "source": [source]}]
+        parts = re.split(r"^# %%.*$", source, flags=re.MULTILINE)
+        cells = [{"cell_type": "code", "source": [part]} for part in parts]
         path = tmp_path / f"{name}.ipynb"
         path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
         verdicts = command.judge_file(path)[1]

@@ -1,7 +1,9 @@
 """LoRA on the command line: what learns, what is kept, what is refused, and what merging gives."""
 
 import json
+import os
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from commands import SMALL, fine, output, refused, result
 
 from slp_transformer.lora import lora_state_dict, merge_lora
 from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.lora_base import make_lora_base
 from slp_transformer.training.run_folder import load_lora_base, load_trainer_state
 
 FROM = ["train", "text", "wolf.txt", "--init-from", "a", "--learning-rate", "0.3", *SMALL[-9:]]
@@ -57,6 +60,8 @@ def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):
     )
     assert result(capsys, "evaluate", "b")["loss"] == pytest.approx(best, rel=1e-6)
     assert output(capsys, "generate", "b", "--prompt", "The").startswith("The")
+    with pytest.raises(ValueError, match="b is a LoRA adapter already: merge it into its base"):
+        make_lora_base("b", 2)
     told = result(capsys, "info", "b")["lora"]
     assert told["rank"] == 2 and Path(told["base"]).parent.name == "a"
 
@@ -79,6 +84,26 @@ def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
     further = ["train", "--out-dir", "m", "--resume", "--steps", "9"]
     assert "m is not a LoRA run: start a new one with --init-from" in refused(capsys, *further)
     fine("train", "text", "wolf.txt", "--init-from", "m", "--out-dir", "n", *SMALL[-9:])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such files")
+@pytest.mark.parametrize("kind", ["pipe", "socket", "link", "folder of links"])
+def test_merging_copies_no_pipe_and_nothing_that_a_link_leads_to(kind, at, capsys):
+    """A run may be a stranger's, and what is merged be given away."""
+    tokens, elsewhere = Path("b/tokens"), at / "elsewhere"
+    if kind == "pipe":
+        os.mkfifo(tokens / "more")
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind("b/tokens/more")
+    elif kind == "link":
+        elsewhere.write_text("precious", encoding="utf-8")
+        (tokens / "more").symlink_to(elsewhere)
+    else:
+        tokens.rename(elsewhere)
+        tokens.symlink_to(elsewhere)
+    said = refused(capsys, "merge", "b", "--out-dir", "m")
+    assert "it is no file" in said or "is a link, which is not followed" in said
+    assert not Path("m").exists()
 
 
 def test_a_base_that_learns_on_keeps_what_its_lora_run_needs(at, capsys):

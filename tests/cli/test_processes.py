@@ -1,5 +1,6 @@
 """The command line in processes of its own: pipes, Ctrl-C, torchrun."""
 
+import json
 import os
 import signal
 import subprocess
@@ -110,6 +111,17 @@ def test_ctrl_c_before_the_first_step_leaves_nothing(source, begun, at):
     assert not Path("a").exists()
 
 
+ONE_BY_ONE = """
+import json, sys
+from slp_transformer.__main__ import main
+for number, words in enumerate(json.loads(sys.argv[1])):
+    print(end="\\0" * (number > 0))
+    sys.argv[1:] = words
+    if main() != 0:
+        sys.exit(f"{words} failed")
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "odd",
@@ -123,9 +135,10 @@ def test_ctrl_c_before_the_first_step_leaves_nothing(source, begun, at):
 def test_commands_work_in_an_odd_environment(at, odd):
     Path("own.txt").write_text("Töne über Töne, é und 𝄞. " * 40, encoding="utf-8")
     train = ["train", "text", "own.txt", "--out-dir", "a", *SMALL]
-    for words in (["train", "--help"], train, ["generate", "a", "--max-new-tokens", "9"]):
-        ended = own_process.python("-m", "slp_transformer", *words, **odd)
-        assert ended.returncode == 0 and ended.stdout, ended.stderr
+    commands = ["train", "--help"], train, ["generate", "a", "--max-new-tokens", "9"]
+    ended = own_process.python("-c", ONE_BY_ONE, json.dumps(commands), **odd)
+    assert ended.returncode == 0, ended.stderr
+    assert len(said := ended.stdout.split("\0")) == 3 and all(said), said
 
 
 @pytest.mark.slow

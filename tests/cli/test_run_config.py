@@ -87,6 +87,23 @@ def test_the_file_that_is_wrong_is_named_and_not_one_that_the_next_completes(tmp
         load_config(first)
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"a." * 100 + b"a = 1", 'no "a": there are data'),
+        (b"a." * 101 + b"a = 1", "a line with more than 100 dots"),
+        (b"#" * (1 << 19) + b"#", "is too large: it should have at most 524,288 bytes"),
+        (b"\xff = 1", "is not TOML"),
+    ],
+)
+def test_a_configuration_that_takes_long_to_read_is_refused_before(content, why, tmp_path):
+    """Of a key of 100,000 parts Python's reader makes more than 20 GB."""
+    path = tmp_path / "long.toml"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"long.toml.*{why}"):
+        load_config(path)
+
+
 def test_settings_of_a_model_say_what_they_are_and_can_be_sent_to_another_process():
     made = ModelSettings(num_blocks=3)
     assert pickle.loads(pickle.dumps(made)) == made  # our own bytes

@@ -187,8 +187,11 @@ def test_a_tab_is_fingered_for_another_guitar(tmp_path, capsys):
     assert "in.txt: 4/4 by its bars, 1 step a quarter, 1 of 1 bars fit." in capsys.readouterr().err
     steps = ("--steps-per-quarter", "2")
     fine("tab", str(tmp_path / "in.txt"), "-o", str(tmp_path / "x.mid"), *steps)
+    assert "no effect" not in capsys.readouterr().err
     ((back,), _) = read_any_tab_file(tmp_path / "x.mid")
     assert sounding(back) == [(43,), (62,), (64,), (60,)]
+    fine("tab", str(tmp_path / "x.mid"), "-o", str(tmp_path / "y.mid"), *steps)
+    assert "--steps-per-quarter has no effect here" in capsys.readouterr().err
 
 
 def test_how_notes_are_played_is_not_carried_over_in_silence(tmp_path, capsys):

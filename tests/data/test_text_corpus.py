@@ -106,6 +106,17 @@ def test_each_of_several_documents_is_followed_by_the_end_token(kind, library):
     assert corpus.train.tolist() == ids
 
 
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_documents_of_no_token_are_an_empty_corpus_of_ids(on_disk, tmp_path):
+    (tmp_path / "none.jsonl").write_text('{"text": ""}\n', encoding="utf-8")
+    where = {"output_dir": tmp_path / "run"} if on_disk else {}
+    corpus = prepare_corpus(tmp_path / "none.jsonl", tokenizer=train_tokenizer(["abc"]), **where)
+    assert [(ids[:].tolist(), ids[:].dtype) for ids in (corpus.train, corpus.val)] == [
+        ([], torch.int64),
+        ([], torch.int64),
+    ]
+
+
 def test_a_single_document_has_no_end_token(file):
     """So that Tiny Shakespeare has its 65 characters and no more."""
     assert prepare_corpus(file).tokenizer.end_id is None

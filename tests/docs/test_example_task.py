@@ -155,7 +155,7 @@ def test_it_trains_resumes_to_the_same_weights_writes_and_is_evaluated(installed
 def test_killed_and_resumed_or_in_two_processes_it_trains_as_in_one(installed, tmp_path):
     (tmp_path / "tunes.abc").write_text("\n".join(JIG for _ in range(30)), "utf-8")
     train = "train tunes tunes.abc --model-dim 8 --num-heads 2 --num-blocks 1 --context-length 37"
-    train += " --batch-size 4 --gradient-accumulation-steps 2 --device cpu --quiet --steps 200"
+    train += " --batch-size 4 --gradient-accumulation-steps 2 --device cpu --quiet --steps 100"
     train += " --eval-interval 2 --val-split 0.2"
     (said,) = installed(f"{train} --out-dir one")
     assert said.endswith("0")

@@ -94,3 +94,12 @@ def test_a_server_that_has_ended_is_started_again(monkeypatch):
     with pytest.raises(OSError, match="closed|descriptor"):
         server.fork({"environment": {}}, 2)
     assert fresh == [ended]
+
+
+def test_a_fork_server_ends_in_silence_when_nobody_waits_for_its_answer(monkeypatch):
+    monkeypatch.setattr(fork_server.signal, "signal", lambda *_: None)  # of this process
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours:
+        ours.send(b"an answer")
+        theirs.close()
+        assert fork_server.serve(ours) is None

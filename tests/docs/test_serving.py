@@ -364,6 +364,12 @@ def until(page, expression):
 # --- In a browser --------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def page(browser):
+    with browser.new_context() as context:
+        yield context.new_page()
+
+
 def write(path, text):
     """Writes a page as a build does: whoever asks meanwhile gets the old one or the new one."""
     fresh = path.with_suffix(".new")
@@ -388,10 +394,9 @@ BLOCKS = """
 
 
 @pytest.mark.slow
-def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, browser):
+def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, page):
     path = folder / "a" / "index.html"
     path.write_text(PAGE.format(BLOCKS.format(last="before")), encoding="utf-8")
-    page = browser.new_page()
     page.goto(f"{server.url}a/")
     page.evaluate(
         """() => {
@@ -514,10 +519,9 @@ def test_what_is_read_stays_where_it_is_however_the_page_changes(kind, server, f
 
 
 @pytest.mark.slow
-def test_a_page_that_missed_something_catches_up_when_it_is_looked_at(server, folder, browser):
+def test_a_page_that_missed_something_catches_up_when_it_is_looked_at(server, folder, page):
     path = folder / "a" / "index.html"
     path.write_text(PAGE.format("<p>one</p>"), encoding="utf-8")
-    page = browser.new_page()
     page.goto(f"{server.url}a/")
     write(path, PAGE.format("<p>two</p>"))  # nobody says so
     page.evaluate(
@@ -684,20 +688,18 @@ def test_a_failure_above_is_linked_and_a_server_that_is_gone_is_said(chapter, ru
 
 
 @pytest.mark.slow
-def test_a_page_without_the_token_has_no_buttons(running, folder, browser):
+def test_a_page_without_the_token_has_no_buttons(running, folder, page):
     path = folder / "chapters" / "01_one" / "index.html"
     path.parent.mkdir(parents=True)
     path.write_text(PAGE.format(CELLS), encoding="utf-8")
-    page = browser.new_page()
     page.goto(f"{running.url}chapters/01_one/")
     page.locator(".slp-cell").first.get_by_text("the link that the terminal shows").wait_for()
     assert page.locator(".slp-cell button").count() == 0
 
 
 @pytest.mark.slow
-def test_a_script_that_gets_into_a_page_does_not_run(running, folder, browser):
+def test_a_script_that_gets_into_a_page_does_not_run(running, folder, page):
     """From an address, a file's name or a search: whatever writes it into the page."""
-    page = browser.new_page()
     page.goto(f"{running.url}a/")
     page.evaluate(
         """() => {
@@ -717,7 +719,7 @@ def test_a_script_that_gets_into_a_page_does_not_run(running, folder, browser):
 
 
 @pytest.mark.slow
-def test_a_hostile_page_reaches_nothing(running, asked, browser, tmp_path):
+def test_a_hostile_page_reaches_nothing(running, asked, page, tmp_path):
     """Another origin with a form, a fetch and a frame, and even the token."""
     evil = tmp_path / "evil"
     evil.mkdir()
@@ -729,7 +731,6 @@ def test_a_hostile_page_reaches_nothing(running, asked, browser, tmp_path):
         encoding="utf-8",
     )
     with started(evil) as other:
-        page = browser.new_page()
         page.goto(f"http://localhost:{other.server_port}/")
         results = page.evaluate(
             """async ([url, token]) => {

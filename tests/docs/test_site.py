@@ -57,7 +57,7 @@ class Reader(HTMLParser):
         page = self.page
         if "id" in given:
             page.ids.append(given["id"])
-        if tag == "a" and given.get("href"):
+        if given.get("href") and (tag == "a" or given.get("rel") == "expect"):
             page.links.append(given["href"])
         if tag in ("script", "img", "iframe", "source", "video", "audio") and given.get("src"):
             page.loads.append(given["src"])

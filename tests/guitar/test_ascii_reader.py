@@ -4,17 +4,16 @@ Every tab text in here was written for these tests; `web_tabs.txt` has more.
 """
 
 import os
-from dataclasses import replace
 
 import pytest
 
 from slp_guitar import bounds
-from slp_guitar.ascii.reader import parse_ascii_tabs, read_tab_file, read_tab_folder
+from slp_guitar.ascii.reader import parse_ascii_tabs, read_tab_file
 from slp_guitar.ascii.repair import realign_bar_rows
 from slp_guitar.formats.safe_read import decode_text
-from slp_guitar.fretboard import DOUBLE_DROP_D, DROP_D, HALF_STEP_DOWN, STANDARD, Note
+from slp_guitar.fretboard import DROP_D, STANDARD, Note
 from slp_guitar.tab import Technique
-from slp_guitar.tab_header import find_style, find_title, parse_capo, parse_tuning
+from slp_guitar.tab_dataset import read_tab_folder
 
 PLAIN = """\
 e|-0---3---|-------5-|
@@ -214,142 +213,6 @@ def test_line_up_puts_the_missing_dash_where_frets_then_agree():
 # Tunings, capo, title -------------------------------------------------------------------------
 
 
-STATED = {
-    DROP_D.open_pitches: [
-        "tuning: DADGBE", "D A D G B E", "Drop D", "in dropped-D tuning", "6th = D",
-        "6th string: tuned to D", "The sixth string is tuned down to D.", "Low E tuned to D",
-        "Tune low E down to D", "Tuning: E4 B3 G3 D3 A2 D2",
-    ],
-    (64, 59, 54, 50, 45, 38): ["Tuning - D A D F# B E   time - 4/4", "(6) = D, (3) = F#"],
-    (63, 60, 55, 50, 43, 38): ["Tuning: D-G-D-G-c-d#"],
-    HALF_STEP_DOWN.open_pitches: [
-        "TUNING: Eb Ab Db Gb Bb Eb", "tuned down half a step: 1/2 step down",
-        "Tune all strings down 1/2 step", "Tune down half a step", "Tuning: Eb standard",
-        "tuned to Eb", "All guitars tuned to Eb.",
-    ],
-    STANDARD.open_pitches: [
-        "Tuning: E A D G B e", "tunning : EBGDAE", "Standard tuning", "tuning: standard",
-    ],
-    (62, 57, 55, 50, 45, 38): ["DADGAD"],
-    DOUBLE_DROP_D.open_pitches: ["Double drop D tuning"],
-    (62, 57, 53, 48, 43, 36): ["Drop C", "Drop C tuning"],
-    (63, 58, 54, 49, 44, 37): ["Tuning: Drop C# (C# G# C# F# A# D#)", "Drop Db"],
-    (61, 56, 52, 47, 42, 35): ["Tuning: Drop B", "tuning: B F# B E G# C#"],
-    (59, 54, 50, 45, 40, 33): ["dropped A", "tuning: A E A D F# B"],
-    (60, 57, 53, 48, 43, 36): ["double drop C"],
-    (62, 57, 53, 48, 43, 38): [
-        "tune down 1 whole step", "Tune down a whole step", "tuned down one step",
-        "Tuning: 1 step down", "Whole step down", "Tuning: full step down",
-        "tuned down two half steps", "D standard",
-    ],
-    (61, 56, 52, 47, 42, 37): [
-        "Tune down 1 1/2 steps", "tuned one and a half steps down", "Tuned down to D flat",
-    ],
-    (60, 55, 51, 46, 41, 36): ["Tune down 2 whole steps", "C standard tuning"],
-    (62, 59, 55, 50, 43, 38): ["Tuning: Open G"],
-    (62, 57, 54, 50, 45, 38): ["Open D"],
-    (64, 59, 56, 52, 47, 40): ["open-E tuning"],
-    (64, 60, 55, 48, 43, 36): ["Tuned to open C"],
-    (62, 57, 53, 50, 45, 38): ["Tuning: open Dm"],
-    (59, 54, 50, 45, 40, 35): ["B Standard", "tuning: B E A D F# B", "tuning: B F# D A E B"],
-    (64, 59, 55, 50, 45, 36): ["Tune the low E string to C"],
-    (55, 50, 46, 41, 36, 29): ["tuning: F C F Bb D G"],
-    (67, 64, 57, 50, 43, 36): ["tuning: C G D A E G"],
-    (62, 57, 50, 50, 45, 38): ["tuning: D A D D A D"],
-    (66, 61, 57, 52, 47, 42): ["tuning: F# B E A C# F#"],
-    (60, 55, 51, 46, 41, 34): ["tuning: Bb1 F2 Bb2 Eb3 G3 C4"],
-    (64, 59, 67, 62, 57, 52): ["tuning: E3 A3 D4 G4 B3 E4"],
-}  # fmt: skip
-"""Open strings, the highest first, and lines that state them."""
-
-
-@pytest.mark.parametrize(
-    ("line", "pitches"), [(line, pitches) for pitches, own in STATED.items() for line in own]
-)
-def test_stated_tunings(line, pitches):
-    assert parse_tuning(line) == pitches
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "E   A   D   G   B   E",  # chords
-        "a decade ago",
-        "measure 11 - 6th note changed to B",
-        "play the F (6th string, 1st fret)",
-        "move the bass from the 6th to D on the 5th, as in the tune",
-        "time: 6/8",
-        "tuning: B E A D G B E",  # seven strings
-        "then drop a note",
-        "let the open D string ring",
-        "slide down a whole step",
-        "play open G, then C",
-        "Bb1 F2 Bb2 Eb3 G3 C4",
-        "tuned to perfection",
-        "keep the thumb low E to D",
-    ],
-)
-def test_what_states_no_tuning(line):
-    assert parse_tuning(line) is None
-
-
-CAPOS = {
-    2: [
-        "Capo: 2", "With capo on 2", "Use a capo on 2nd fret", "2nd fret capo",
-        "Tuning: Standard, Capo 2nd",
-    ],
-    3: [
-        "Capo - 3rd fret", "tuning: EADGBE   capo III", "Put capo on 3rd fret",
-        "Key: G, 3rd fret capo", "capo on the third fret",
-    ],
-    4: ["(capo 4th fret)"],
-    5: ["Capo: fifth fret"],
-    7: ["capo on 7", "Capo on fret 7"],
-    None: [
-        "no capo", "Capo: none", "3 verses, then the capo comes off",
-        "second verse without the capo", "It can also be played with a capo on the 2nd fret.",
-        "[the video is in E - use capo on the 4th fret]",
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("line", "capo"), [(line, capo) for capo in CAPOS for line in CAPOS[capo]])
-def test_stated_capo(line, capo):
-    assert parse_capo(line) == capo
-
-
-def test_tuning_and_capo_reach_the_tab():
-    tab = only("Some tune\nDrop D, capo 2\n\n" + PLAIN)
-    assert (tab.tuning, tab.title) == (replace(DROP_D, capo=2), "Some tune")
-    assert find_title(["", "****", "Song: Lark"]) == "Lark"
-
-
-@pytest.mark.parametrize(
-    ("line", "style"),
-    [
-        ("style: Blues", "Blues"),
-        ("Genre: Bossa  nova ", "Bossa nova"),
-        ("  STYLE = rock", "rock"),
-        ("style:", ""),
-        ("style: none", ""),
-        ("style: <b>", ""),
-        ("genre: a sentence that goes on for longer than a name", ""),
-    ],
-)
-def test_a_stated_style_is_no_title(line, style):
-    assert find_style(["Some tune", line]) == style
-    tab = only(f"{line}\nSome tune\n\n{PLAIN}")
-    assert (tab.title, tab.style) == ("Some tune", style)
-    assert only(f"{line}\n\n{PLAIN}").title == ""
-    assert only(f"style: Drop D\n\n{PLAIN}").tuning == STANDARD
-
-
-@pytest.mark.parametrize("line", ["Style council", "In the style of: me", "title: style: Blues"])
-def test_a_title_is_no_style(line):
-    tab = only(f"{line}\n\n{PLAIN}")
-    assert (tab.title, tab.style) == (line.removeprefix("title: "), "")
-
-
 def test_each_tab_of_a_file_has_its_style_or_the_first():
     text = f"style: Rock\ntuning: DADGBE\n\n{PLAIN}\n{{}}tuning: EADGBE\n\n{PLAIN}"
     for line, styles in (("style: Jazz\n", ["Rock", "Jazz"]), ("", ["Rock", "Rock"])):
@@ -440,7 +303,7 @@ def test_nothing_readable_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"No tablature in .*First problem: a\.txt:1: "):
         read_tab_folder(tmp_path)
     (tmp_path / "a.txt").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"First problem: a\.txt:1: .*a\.txt is empty\.$"):
+    with pytest.raises(ValueError, match=r"First problem: a\.txt: .*a\.txt is empty\.$"):
         read_tab_folder(tmp_path)
     with pytest.raises(ValueError, match="There is no folder"):
         read_tab_folder(tmp_path / "nowhere")

@@ -9,7 +9,6 @@ from slp_guitar.corpus_statistics import (
     CopyDetector,
     compute_corpus_statistics,
     compute_hand_shifts,
-    compute_mean_hand_shift,
     compute_playable_share,
     repeated_bar_flags,
 )
@@ -141,5 +140,3 @@ def test_hand_shifts_by_hand():
     events = [event(0, (6, 3), (5, 5)), event(1, (1, 0)), event(2, (1, 7), (2, 0))]
     events.append(event(3, (1, 5)))
     assert compute_hand_shifts(events) == [4, 2]
-    assert compute_mean_hand_shift(events) == 3.0
-    assert compute_mean_hand_shift(events[:2]) == 0.0

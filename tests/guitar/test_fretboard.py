@@ -1,5 +1,7 @@
 """The fretboard: pitches, places, tunings and what one hand can hold."""
 
+from collections import Counter
+
 import pytest
 
 from slp_guitar.fretboard import (
@@ -13,8 +15,8 @@ from slp_guitar.fretboard import (
     Note,
     Tuning,
     describe_tuning,
+    find_nearest_tuning,
     find_tuning_by_letters,
-    find_tuning_for,
     get_string_names,
     get_tuning_name,
     is_playable_grip,
@@ -96,18 +98,22 @@ def test_letters_that_no_name_has_are_near_those_of_a_bass():
     assert find_tuning_by_letters("drop D".split()) is None
 
 
+def find_tuning(pitches, **said):
+    """The name of the guitar that has all pitches; None if there is none."""
+    name, lost = find_nearest_tuning(Counter(pitches), **said)
+    return None if lost else name
+
+
 def test_the_first_guitar_is_tried_that_has_every_note():
     wanted = {"standard": {40, 83}, "drop-D": {38, 64}, "bass": {28, 43}, "bass-5": {23, 43}}
     for name, pitches in (wanted | {"drop-C": {36, 80}}).items():
-        assert find_tuning_for(pitches) == name
-    assert (
-        find_tuning_for({40, 88}) is None and find_tuning_for({40, 88}, max_fret=24) == "standard"
-    )
+        assert find_tuning(pitches) == name
+    assert find_tuning({40, 88}) is None and find_tuning({40, 88}, max_fret=24) == "standard"
     named = {"Ukulele": "ukulele", "electric bass 2": "bass", "Bass drum": "standard"}
-    assert [find_tuning_for({60, 61}, part=part) for part in named] == [*named.values()]
-    assert find_tuning_for({57, 61}, part="Ukulele") == "ukulele-low-G"
-    assert find_tuning_for({40, 83}, part="Bass Guitar") == "standard"
-    assert find_tuning_for({35, 80}) == "seven-string" and find_tuning_for({30, 80}) is not None
+    assert [find_tuning({60, 61}, part=part) for part in named] == [*named.values()]
+    assert find_tuning({57, 61}, part="Ukulele") == "ukulele-low-G"
+    assert find_tuning({40, 83}, part="Bass Guitar") == "standard"
+    assert find_tuning({35, 80}) == "seven-string" and find_tuning({30, 80}) is not None
     names = {tuning.open_pitches for tuning in NAMED_TUNINGS.values()}
     assert len(names) == len(NAMED_TUNINGS) and describe_tuning(NAMED_TUNINGS["bass"]) == "bass"
     assert describe_tuning(Tuning((43, 38, 33, 26))) == "D1 A1 D2 G2"

@@ -1,11 +1,14 @@
 """Guitar Pro files at the door: what goes out comes back, what is no such file is said."""
 
+import xml.etree.ElementTree as ET
+
 import guitarpro
 import pytest
 from guitar_pieces import event, timed
 
 from slp_guitar.formats.alphatex import parse_alphatex_tabs
 from slp_guitar.formats.guitar_pro import read_guitar_pro_tabs
+from slp_guitar.formats.musicxml_writer import format_musicxml
 from slp_guitar.formats.notation import NoteValue, measures_from_tab, round_trip_tab
 from slp_guitar.formats.registry import read_any_tab_file, write_tab
 from slp_guitar.fretboard import Note, Tuning
@@ -155,6 +158,33 @@ def test_tuplets_of_a_whole_bar_are_written_and_read_back(tmp_path, count):
         write_tab(tab, tmp_path / f"out{suffix}")
         (back,), _ = read_any_tab_file(tmp_path / f"out{suffix}")
         assert round_trip_tab(back).bars == round_trip_tab(tab).bars
+
+
+def test_tuplets_inside_tuplets_have_the_product_of_their_ratios(tmp_path):
+    """Two thirds of a beat as notes of a triplet; the last one as five sixteenths in it."""
+    lengths = (5, 5, 1, 1, 1, 1, 1)
+    notes = [
+        event(step, (1, fret), durations=(own,))
+        for fret, (step, own) in enumerate(zip((0, 5, 10, 11, 12, 13, 14), lengths, strict=True))
+    ]
+    tab = timed(Bar(15, tuple(notes), (1, 4)), unit=15)
+    ratios = [(3, 2)] * 2 + [(15, 8)] * 5
+    kinds = (8, 8, 32, 32, 32, 32, 32)
+    (measure,) = measures_from_tab(tab)
+    values = [beat.note_value for beat in measure.voices[0]]
+    assert [(value.denominator, value[2:]) for value in values] == [
+        *zip(kinds, ratios, strict=True)
+    ]
+    root = ET.fromstring(format_musicxml(tab))
+    assert [int(own.text) for own in root.iter("duration")] == list(lengths)
+    modified = [(int(own[0].text), int(own[1].text)) for own in root.iter("time-modification")]
+    assert (root.findtext(".//divisions"), modified) == ("15", ratios)
+    for suffix in (".atex", ".musicxml"):
+        write_tab(tab, tmp_path / f"out{suffix}")
+        (back,), _ = read_any_tab_file(tmp_path / f"out{suffix}")
+        assert round_trip_tab(back).bars == round_trip_tab(tab).bars
+    with pytest.raises(ValueError, match="Bar 1 has tuplets of 15 notes; .* none inside others"):
+        write_tab(tab, tmp_path / "out.gp5")
 
 
 def test_strings_are_numbered_as_here(tmp_path):

@@ -190,6 +190,29 @@ def test_chords_for_comping_have_no_open_strings():
     assert any(not note.fret for grip in find_path(*jazz[:2]) for note in grip)
 
 
+@pytest.mark.parametrize(
+    ("phrase", "places"),
+    [
+        # Without a weight each there are open strings among these: of the steps that skip strings,
+        # of notes that go against the pitch in a line, above a bass, in chords; of crossed strings.
+        ([72, 69, 67, 69, 64, 62, 60, 64], "1.8 1.5 2.8 1.5 2.5 3.7 3.5 2.5"),
+        ([71, 69, 67, 64, 67, 71], "1.7 1.5 2.8 2.5 2.8 1.7"),
+        ([(45, 64), 67, 69, 71, 72], "5.0/2.5 2.8 1.5 1.7 1.8"),
+        (
+            [(62, 66), (64, 67), (66, 69), (67, 71), (66, 69), (64, 67), (62, 66)],
+            "2.3/1.2 2.5/1.3 2.7/1.5 2.8/1.7 2.7/1.5 2.5/1.3 2.3/1.2",
+        ),
+        (
+            [(45, 52, 57), (48, 55, 60), (50, 57, 62), (48, 55, 60)],
+            "5.0/4.2/3.2 5.3/4.5/3.5 5.5/4.7/3.7 5.3/4.5/3.5",
+        ),
+    ],
+)
+def test_a_higher_note_is_on_a_higher_string_and_none_is_skipped_on_the_way(phrase, places):
+    path = find_path(*phrase)
+    assert " ".join("/".join(f"{n.string}.{n.fret}" for n in g) for g in path) == places
+
+
 def test_the_weights_that_the_package_brings_are_exact_and_each_is_used():
     weights = load_weights()
     assert all(weight / UNIT == int(weight / UNIT) for weight in weights.values())

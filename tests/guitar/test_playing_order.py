@@ -190,7 +190,7 @@ def test_signs_are_kept_or_named_from_every_format_to_every_other(tmp_path, firs
     order = find_playing_order(bars)
     for name in (first, *BOTH_WAYS):
         path = tmp_path / f"{name}{registry.FORMATS[name].suffixes[0]}"
-        registry.write_tab(registry.add_time_if_needed(tab, path, 1), path)
+        registry.write_tab(tab, path)
         (back,), _ = registry.read_any_tab_file(path)
         sounding = [n.fret for e in expand_repeats(back).iter_events() for n in e.notes]
         assert sounding == order, (first, name)

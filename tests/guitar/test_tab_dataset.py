@@ -84,7 +84,7 @@ def test_a_folder_may_hold_files_of_any_kind_and_what_has_no_strings_is_fingered
     assert [problem.source for problem in problems] == ["e.mid"]
     for tab in tabs:
         assert pitches(tab) == pitches(piece) and tab.is_fingered
-    with pytest.raises(ValueError, match=r"Nothing in .* can be read. First problem: e.mid"):
+    with pytest.raises(ValueError, match=r"No tablature in .* First problem: e.mid"):
         read_tab_source(tmp_path / "e.mid")
 
 

@@ -467,3 +467,5 @@ def test_half_of_the_windows_begin_with_a_piece():
         seconds |= set(inputs[:3, 1].tolist())
     assert seconds == {5, 7, 8}  # the last piece leaves no room for a window
     assert DocumentWindowSource(stream, 5, begin_id=4).draw(2, generator).targets.shape == (2, 5)
+    alone = DocumentWindowSource(torch.arange(1, 40), 5, begin_id=1).draw(5, generator)
+    assert (alone.inputs[0][:3, 0] == 1).all()

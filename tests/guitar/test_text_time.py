@@ -7,7 +7,6 @@ import pytest
 from slp_guitar import text_time
 from slp_guitar.ascii.reader import parse_ascii_tabs
 from slp_guitar.formats.registry import read_any_tab_file
-from slp_guitar.tab_header import parse_tempo, parse_time_signature
 from slp_guitar.text_time import infer_timing
 from slp_guitar.timing import bar_start_steps, columns_to_steps
 from slp_transformer.cli import main
@@ -282,49 +281,6 @@ def test_what_has_time_or_no_notes_is_refused():
     empty = type(tab)(bars=tuple(type(bar)(bar.steps, ()) for bar in tab.bars))
     with pytest.raises(ValueError, match="without notes"):
         infer_timing(empty)
-
-
-@pytest.mark.parametrize(
-    ("line", "meter"),
-    [
-        ("tuning: EADGBE   key: G   time: 2/4   tempo: 76 bpm", (2, 4)),
-        ("time = 4/4     speed = 63 bpm", (4, 4)),
-        ("3/4 time", (3, 4)),
-        ("Takt: 6/8", (6, 8)),
-        ("Time: 4/4, Standard Tuning, 70 bpm", (4, 4)),
-        ("Tempo: 2/4, moderato", (2, 4)),
-        ("4/4, 120", (4, 4)),
-        ("3/4 (slow)", (3, 4)),
-        ("Suite I, BWV 1007, 3/4", (3, 4)),
-        ("time: 3/8,2/4,3/8", None),
-        ("written 3/4/1998", None),
-        ("played in 5 of 4 bars", None),
-    ],
-)
-def test_time_signatures_are_found_among_other_words(line, meter):
-    assert parse_time_signature(line) == meter
-
-
-@pytest.mark.parametrize(
-    ("line", "tempo"),
-    [
-        ("key: C   tempo: 100 bpm (quarter notes)", 100),
-        ("J=120", 120),
-        ("4/4, 96", 96),
-        ("Tempo: Viertel = 80", 80),
-        ("Noire = 60", 60),
-        ("\u2669 = 72", 72),
-        ("dotted quarter = 60", 90),
-        ("half=50", 100),
-        ("Tempo: moderately slow (72)", 72),
-        ("Tempo: 12/8", None),
-        ("tempo and key change at bar 31", None),
-        ("suggested tempo: 40-50 bpm (half notes)", None),
-        ("composed in 1820", None),
-    ],
-)
-def test_tempos_are_found_among_other_words(line, tempo):
-    assert parse_tempo(line) == tempo
 
 
 def test_convert_needs_no_flag_where_the_tab_says_its_time(tmp_path, capsys):

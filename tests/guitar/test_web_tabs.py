@@ -12,7 +12,6 @@ import pytest
 from slp_guitar.ascii.reader import parse_ascii_tabs
 from slp_guitar.fretboard import STANDARD
 from slp_guitar.playing_order import expand_repeats
-from slp_guitar.tab_header import parse_tuning
 
 DATA = Path(__file__).with_name("web_tabs.txt").read_text(encoding="utf-8")
 PLAIN = "e|-----0-|\nB|---1---|\nG|-0-----|\nD|-------|\nA|-------|\nE|-3-----|"
@@ -102,42 +101,6 @@ def test_names_of_two_letters_do_not_shift_a_row_without_bar_lines():
     rows = "e-0---0-----\nB---1---1---\nG-----------\nD-----------\nA-----------\nF#-3---3-----\n"
     notes, _ = first_notes(rows)
     assert notes == [((6, 3), (1, 0)), ((2, 1),), ((6, 3), (1, 0)), ((2, 1),)]
-
-
-HALF_STEP_DOWN = (63, 58, 54, 49, 44, 39)
-DROP_D, DADGAD = (64, 59, 55, 50, 45, 38), (62, 57, 55, 50, 45, 38)
-
-
-@pytest.mark.parametrize(
-    ("line", "pitches"),
-    [
-        ("Open D (DADF#AD)", (62, 57, 54, 50, 45, 38)),
-        ("E flat tuning", (63, 58, 54, 49, 44, 39)),
-        ("Low E down to D", DROP_D),
-        ("6th string to D", DROP_D),
-        ("6. Saite auf D", DROP_D),
-        ("6ª en Re", DROP_D),
-        ("Stimmung: D A D G H E", DROP_D),
-        ("Afinación: Re La Re Sol Si Mi", DROP_D),
-        ("Accordage : Ré La Ré Sol La Ré", DADGAD),
-        ("Accordatura: D A D G A D", DADGAD),
-        ("Afinação: DADGAD", DADGAD),
-        ("Stimmung: Standard", STANDARD.open_pitches),
-        ("Afinación: Mi La Re Sol Si Mi (medio tono abajo)", HALF_STEP_DOWN),
-        ("Stimmung: einen Halbton tiefer", HALF_STEP_DOWN),
-        ("Accordage : un demi-ton plus bas", HALF_STEP_DOWN),
-        ("Accordatura: mezzo tono sotto", HALF_STEP_DOWN),
-        ("Afinação: um tom abaixo", (62, 57, 53, 48, 43, 38)),
-        ("Tuning: EADGBE, half step down", HALF_STEP_DOWN),
-        ("Tuning: Eb Ab Db Gb Bb Eb (half step down)", HALF_STEP_DOWN),
-        ("I tuned the guitar to a drone", None),
-    ],
-)
-def test_tunings_are_read_in_six_languages(line, pitches):
-    assert parse_tuning(line) == pitches
-    bare = "\n".join(row[1:] for row in STUDY.splitlines())
-    (tab,), problems = parse_ascii_tabs(f"{line}\n\n{bare}\n")
-    assert tab.tuning.open_pitches == (pitches or STANDARD.open_pitches) and problems == []
 
 
 @pytest.mark.parametrize(

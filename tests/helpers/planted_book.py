@@ -575,6 +575,7 @@ length_normalized
   then exp: torch.exp(log_probabilities.mean())
   right: log_probabilities.mean()
   not normalized: sum(log_probabilities)
+  odd: log_probabilities.exp().prod().log() / len(log_probabilities)
 pitch
   odd: tuning[(len(tuning) - string) % 6] + fret
   sorted: sorted(tuning, reverse=True)[string - 1] + fret

@@ -157,7 +157,13 @@ def test_a_damaged_adapter_or_one_of_another_model_is_refused(tmp_path):
         save_file(changed, path)
         with pytest.raises(ValueError, match=why):
             load_adapter(model, tmp_path / "adapter")
+    save_file(weights, path)
     config = tmp_path / "adapter" / "adapter_config.json"
+    known = json.loads(config.read_text("utf-8"))
+    for scale in (torch.inf, torch.nan, 1e300):
+        config.write_text(json.dumps(known | {"lora_alpha": scale}), encoding="utf-8")
+        with pytest.raises(ValueError, match="has NaN or infinite numbers, or by lora_alpha"):
+            load_adapter(model, tmp_path / "adapter")
     for content in ("[]", "{}", json.dumps({"r": 0}), json.dumps({"r": 2, "peft_type": "IA3"})):
         config.write_text(content, encoding="utf-8")
         with pytest.raises(ValueError, match=r"adapter_config.json"):

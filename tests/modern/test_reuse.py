@@ -71,8 +71,9 @@ def test_one_graph_serves_twelve_lengths(kind, unchecked):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["rotary", "BERT", "encoder-decoder"])
 def test_onnx_computes_the_same_for_any_length(kind, tmp_path, unchecked):
+    """A decoder without a cache is in the encoder-decoder, too; below are all with a cache."""
     pytest.importorskip("onnxscript")
     onnxruntime = pytest.importorskip("onnxruntime")
     model, dim, file = make(kind), torch.export.Dim, tmp_path / "model.onnx"

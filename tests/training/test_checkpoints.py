@@ -36,6 +36,7 @@ from slp_transformer.training.run_folder import (
     TrainerState,
     open_checkpoint,
 )
+from slp_transformer.training.strategy import Strategy
 from slp_transformer.training.train_config import TrainConfig
 
 
@@ -439,12 +440,12 @@ def test_a_folder_that_is_not_flushed_is_told_as_written(tmp_path, monkeypatch):
     assert same(load_model(tmp_path), tiny())
 
 
-def test_a_resumed_run_tells_where_other_bits_are_computed(tmp_path, recwarn):
-    """By threads, PyTorch and processor, which each checkpoint names; where all agree, nothing."""
+def test_a_resumed_run_tells_where_other_bits_are_computed(tmp_path, recwarn, monkeypatch):
+    """By what each checkpoint names; where all agree, nothing."""
     run(tmp_path, steps=2)
     path = checkpoint_folder(tmp_path) / "training.json"
     stored = json.loads(path.read_text("utf-8"))["environment"]
-    assert [*stored] == ["threads", "PyTorch", "processor"]
+    assert [*stored] == ["threads", "PyTorch", "processor", "devices"]
     assert stored["PyTorch"] == torch.__version__ and stored["processor"]
     run(tmp_path, steps=4, resume=True)
     assert not [w for w in recwarn if "bit for bit" in str(w.message)]
@@ -456,6 +457,8 @@ def test_a_resumed_run_tells_where_other_bits_are_computed(tmp_path, recwarn):
     finally:
         torch.set_num_threads(threads)
     there = [path.name for path in tmp_path.glob("step-*")]
-    with pytest.warns(UserWarning, match=f"threads: {threads + 1}, now {threads}"):
+    monkeypatch.setattr(Strategy, "__str__", lambda _: "2 × CUDA")
+    now = "; devices: CPU, now 2 × CUDA"
+    with pytest.warns(UserWarning, match=f"threads: {threads + 1}, now {threads}{now}"):
         run(tmp_path, steps=6, resume=True)
     assert [path.name for path in tmp_path.glob("step-*")] == there

@@ -7,8 +7,15 @@ import torch
 from tiny_training import STREAM, encoder_decoder, language_model, pairs, with_dropout
 
 from slp_transformer._internal.settings import settings_of
+from slp_transformer.data.batches import TokenWindowSource
 from slp_transformer.loss import next_token_loss
-from slp_transformer.training.evaluation import mean_loss, mean_metrics, summed_token_loss
+from slp_transformer.training.evaluation import (
+    check_one_sequence,
+    mean_loss,
+    mean_metrics,
+    summed_token_loss,
+)
+from slp_transformer.training.strategy import Strategy
 from slp_transformer.training.train_config import TrainConfig
 
 
@@ -45,6 +52,18 @@ def test_padding_adds_to_no_term_of_the_loss(name):
     parts = [torch.tensor(rows) for rows in ([0], [1], [2], [0, 1, 2])]
     *alone, padded = (summed_token_loss(model, source.collate(rows), **given) for rows in parts)
     torch.testing.assert_close(padded, sum(alone))
+
+
+def test_before_training_each_process_measures_one_sequence_of_its_own():
+    data, measured = TokenWindowSource(torch.arange(17), 5), []
+
+    def measure(model, batch):
+        measured.extend(batch.inputs[0].tolist())
+
+    for rank in range(3):
+        strategy = Strategy(torch.device("cpu"), rank, 3)
+        check_one_sequence(language_model(), data, measure, TrainConfig(steps=1), strategy)
+    assert measured == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11, 12, 13, 14]]
 
 
 def test_measuring_leaves_frozen_parts_alone_even_when_it_fails():

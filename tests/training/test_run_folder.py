@@ -11,6 +11,7 @@ from checkpoint_folders import checkpoint_folder
 from commands import SMALL, fine, output, refused, result, weights
 
 from slp_transformer import TransformerConfig
+from slp_transformer._internal.checksums import file_crc32, verify_files
 from slp_transformer.training import run_folder
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import check_memory
@@ -247,6 +248,15 @@ def test_one_flipped_bit_is_told_when_a_run_is_verified_or_resumed(run, capsys):
     flip(weights_path, 8 * weights_path.stat().st_size - 3201)
     fine("generate", "a", "--max-new-tokens", "2")  # readers compare sizes alone
     weights_path.write_bytes(before)
+
+
+@pytest.mark.parametrize("name", ["../b.txt", "a/../../b.txt", "..\\b.txt", "a", "gone"])
+def test_a_listing_may_name_files_of_its_own_folder_alone(name, tmp_path):
+    (tmp_path / "own" / "a").mkdir(parents=True)
+    (tmp_path / "b.txt").write_text("b", encoding="utf-8")
+    listed = {name: file_crc32(tmp_path / "b.txt")}
+    with pytest.raises(ValueError, match=r"The corpus .*own is damaged \(.*there is no such file"):
+        verify_files(tmp_path / "own", listed, "The corpus", "restore it")
 
 
 def test_a_run_without_checksums_is_read_and_resumed(run, capsys):

@@ -24,6 +24,7 @@ from slp_transformer.training.train_config import TrainConfig
 
 pytestmark = [
     pytest.mark.slow,  # two processes that load PyTorch, for each of them
+    pytest.mark.xdist_group("two processes"),  # one launch makes what most of them look at
     pytest.mark.skipif(
         sys.platform == "win32", reason="processes are started and signalled as on POSIX"
     ),
@@ -284,6 +285,10 @@ def test_each_process_takes_a_cuda_device_of_its_own(monkeypatch, second_of_two)
     team = make_strategy(TrainConfig(steps=1))
     assert team.device == torch.device("cuda", 1) and taken == [team.device]
     assert str(team) == "2 × CUDA" and (team.rank, team.world_size) == (1, 2)
+    whole = "torch.nn.parallel.DistributedDataParallel"
+    monkeypatch.setattr(whole, lambda model, *given, **named: model)
+    team.device = torch.device("meta")  # any but the CPU
+    assert team.wrap(torch.nn.Linear(2, 3), lambda model: False).weight.device == team.device
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ValueError, match="has 1 CUDA devices, too few for its process 2"):
         make_strategy(TrainConfig(steps=1))

@@ -8,7 +8,7 @@ from dataclasses import MISSING, replace
 
 import pytest
 import torch
-from tiny_training import STREAM, encoder_decoder, files, language_model, pairs, with_dropout
+from tiny_training import STREAM, encoder_decoder, files, language_model, pairs, same, with_dropout
 
 from slp_transformer import generate
 from slp_transformer._internal.settings import settings_of
@@ -202,13 +202,17 @@ def test_while_training_a_part_is_measured_and_all_at_the_end():
     assert everything[-1].val_loss == pytest.approx(records[-1].full_val_loss)
 
 
-def test_training_leaves_the_caller_s_random_numbers_alone():
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    model = with_dropout()
-    torch.manual_seed(5)
-    train(model, STREAM, STREAM, steps=2, batch_size=2, seed=3)
-    assert torch.equal(torch.rand(3), expected)
+def test_dropout_draws_by_the_run_s_seed_and_leaves_the_caller_s_random_numbers_alone():
+    trained = []
+    for seed in (5, 7):
+        torch.manual_seed(seed)
+        expected = torch.rand(3)
+        model = with_dropout()
+        torch.manual_seed(seed)
+        train(model, STREAM, STREAM, steps=2, batch_size=2, seed=3)
+        assert torch.equal(torch.rand(3), expected)
+        trained.append(model)
+    assert same(*trained)
 
 
 def test_training_stops_when_patience_is_at_an_end():

@@ -295,7 +295,10 @@ function styleFeatures(grip, style) {
     isMovable = isOctave || grip[0][1] > 0 || Math.max(...frets) > 4;
   return [
     [FINGERING.costNames.movableOpen, isMovable ? grip.length - frets.length : 0],
-    [FINGERING.costNames.movableFrets, new Set(frets).size + skipped - Number(isOctave)],
+    [
+      FINGERING.costNames.movableFrets,
+      new Set(grip.map(([, fret]) => fret)).size + skipped - Number(isOctave),
+    ],
   ];
 }
 /** What a grip asks of a hand whose index finger is at a fret.

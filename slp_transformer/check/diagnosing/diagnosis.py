@@ -280,7 +280,8 @@ class Check:
     def _make_verdict(self, cases: list[Case], run: Run, seconds: float) -> Verdict:
         found, changed = run(range(len(cases)), "")
         for name in self.arguments:
-            if any(isinstance(one, RaisedError) for one in found) and _is_ids(cases[0][name]):
+            is_ids = getattr(cases[0][name], "dtype", None) == torch.long
+            if is_ids and any(isinstance(one, RaisedError) for one in found):
                 answers, _ = run(range(len(cases)), name)
                 if not any(isinstance(one, RaisedError | TimedOut) for one in answers):
                     found = answers  # it takes ids or positions as a list, not as a tensor
@@ -457,10 +458,6 @@ def check(
 def option_for_mistake(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
     """Return the option of the first of these mistakes that is made, or else the default."""
     return next((option for name, option in options.items() if name in mistakes), default)
-
-
-def _is_ids(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.dtype == torch.long and value.dim() == 1
 
 
 def _to_double(value: Any) -> Any:

@@ -251,8 +251,8 @@ def _iter_mistakes_of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
 
 def _change_answer(change: Callable[[Tensor], Tensor], dim: int, answer: Any, case: Case) -> Tensor:
     answer = torch.as_tensor(answer)
-    if answer.dim() < dim or (answer.dtype == torch.bool and change is not torch.logical_not):
-        raise ValueError(f"This needs {dim} axes, and numbers.")
+    if answer.dim() < dim or (answer.dtype == torch.bool) != (change is torch.logical_not):
+        raise ValueError(f"This needs {dim} axes, and numbers, or truth values.")
     return change(answer)
 
 

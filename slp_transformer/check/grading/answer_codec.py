@@ -20,9 +20,9 @@ MAX_DEPTH, MAX_AXES, MAX_TEXT = 8, 8, 300
 DTYPES = {"bool": torch.bool, "int": torch.int64, "float": torch.float64}
 
 
-def to_short_line(text: Any) -> str:
+def to_short_line(text: Any, most: int = MAX_TEXT) -> str:
     """Return a text that may come from a student in one line, short, without control characters."""
-    shown = (one if one.isprintable() else f"\\x{ord(one):02x}" for one in str(text)[:MAX_TEXT])
+    shown = (one if one.isprintable() else f"\\x{ord(one):02x}" for one in str(text)[:most])
     return "".join(shown)
 
 

@@ -16,9 +16,9 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache, partial
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from slp_transformer.check.verdict import Verdict
 
 DEFINE_S = WAITS["a student's definitions"].seconds
 LIMIT_S = int(WAITS["a student's file"].seconds)
-MAX_LINE_BYTES = 1 << 20
+MAX_LINE_BYTES, MAX_PATH = 1 << 20, 4096  # of one that is cut, two could not be told apart
 HOMES = ("HOME", "TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR")
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT")
 ENDS_EARLY = "It ended itself, with code {}, while {}."
@@ -81,7 +81,7 @@ class StudentProcess:
                 self._process.stdin = self._process.stdin or os.fdopen(ours.detach(), "wb")
         self._lines: queue.Queue[bytes] = queue.Queue(4)
         self._has_ended = False
-        self._ends_at = time.monotonic() + START_S + LIMIT_S
+        self._ends_at = time.monotonic() + LIMIT_S
         self._messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self.refused: set[str] = set()
         for work in (self._read, self._write, self._note_refused_calls):
@@ -104,8 +104,7 @@ class StudentProcess:
     def _note_refused_calls(self) -> None:
         assert self._process.stdin is not None
         with suppress(OSError, ValueError, KeyError, AttributeError):  # nobody can tell here
-            for call in refused_calls(self._process.stdin.fileno()):
-                self.refused.add(call)
+            self.refused.update(refused_calls(self._process.stdin.fileno()))
 
     def send(self, message: bytes) -> None:
         """Send a message without waiting until it is read; what nobody reads any more is lost."""
@@ -115,7 +114,7 @@ class StudentProcess:
         """Return the next message.
 
         Raises:
-            AttemptEnded: saying how the process ended.
+            AttemptEnded: saying how the process ended, or why the file cannot be used.
         """
         seconds = min(seconds, self._ends_at - time.monotonic())
         try:
@@ -136,28 +135,23 @@ class StudentProcess:
                 raise ValueError("no message")
         except (ValueError, RecursionError):
             raise AttemptEnded(NO_ANSWER.format(doing)) from None
+        if "unusable" in message:
+            raise AttemptEnded(to_short_line(message["unusable"]))
         return message
 
     def end(self) -> None:
         """End the process, every other in its group, and the thread that reads from it."""
         self._has_ended = True
         self._messages.put(b"")
-        if isinstance(self._process, ForkedProcess):
-            with suppress(OSError):  # with the server all of its processes end
+        with suppress(OSError):  # it has ended, or with the server all of its processes have
+            if isinstance(self._process, ForkedProcess):
                 self._process.end()
-            self._drop_lines()
-            return
-        try:
-            if sys.platform == "win32":
+            elif sys.platform == "win32":
                 self._process.kill()
             else:
                 os.killpg(self._process.pid, signal.SIGKILL)
-        except OSError:
-            pass  # it has ended
-        self._process.wait()
-        self._drop_lines()
-
-    def _drop_lines(self) -> None:
+        if not isinstance(self._process, ForkedProcess):
+            self._process.wait()
         with suppress(queue.Empty):  # what nobody asked for: the thread may wait for room
             while True:
                 self._lines.get_nowait()
@@ -174,19 +168,13 @@ def _python(code: str) -> list[str]:
     return [sys.executable, "-c", f"import json, sys; sys.path[:] = json.loads({paths!r}); {code}"]
 
 
-@contextmanager
-def _student_server() -> Iterator[StudentServer | None]:
-    """Give a class its server, or none where there can be none."""
+def _student_server() -> AbstractContextManager[StudentServer | None]:
+    """Return a class's server, or none where there can be none."""
     code = "from slp_transformer.check.grading.student_server import run; run(int(sys.argv[1]))"
     try:
-        server = StudentServer(_python(code), _kept_variables())
+        return closing(StudentServer(_python(code), _kept_variables()))
     except OSError:
-        yield None
-        return
-    try:
-        yield server
-    finally:
-        server.close()
+        return nullcontext()
 
 
 def report_on_file(
@@ -201,6 +189,8 @@ def report_on_file(
     """
     report: Report = {"file": to_short_line(path.name), "right": [], "wrong": {}, "missing": []}
     try:
+        if folder and os.path.islink(path):  # it may lead to another's solution, or the teacher's
+            raise ValueError("It is a link, not a file.")
         data = read_regular_file(path, "It")
     except ValueError as error:
         return report | {"error": str(error)}
@@ -229,19 +219,16 @@ def _fill_report(report: Report, student: StudentProcess, name: str, data: bytes
     """
     student.send(json.dumps(name).encode() + b"\n%d\n" % len(data) + data)
     about = student.receive(START_S, "it was read")
-    if "unusable" in about:
-        raise AttemptEnded(to_short_line(about["unusable"]))
     # Until here no line of the student's was run, so that this is as it should be.
     report["missing"] = about["stubs"]
     if about["unlimited"]:
         report["not limited"] = about["unlimited"]
     defined = student.receive(DEFINE_S, "its definitions were run")
-    if "unusable" in defined:
-        raise AttemptEnded(to_short_line(defined["unusable"]))
     if not isinstance(functions := defined.get("functions"), list):
         raise AttemptEnded(NO_ANSWER.format("its definitions were run"))
-    copied = {one: _find_pasted_solution(about["codes"][one]) for one in about["own"]}
-    for key, found in (("uses the package", about["uses"]), ("as in the package", copied)):
+    copied = {one: package_fingerprints().get(about["codes"][one], "") for one in about["own"]}
+    uses = {one: [*map(to_short_line, names)] for one, names in about["uses"].items()}
+    for key, found in (("uses the package", uses), ("as in the package", copied)):
         if shown := {one: what for one, what in found.items() if what and one in functions}:
             report[key] = shown
     report["missing"] += [one for one in about["own"] if one not in functions]
@@ -250,20 +237,11 @@ def _fill_report(report: Report, student: StudentProcess, name: str, data: bytes
             verdict = _judge_answers(check, student)
             if not verdict:
                 report["wrong"][check] = verdict.text
-            elif not about["uses"][check]:
+            elif not uses[check]:
                 report["right"].append(check)
         else:
-            where = about["imported"][check] or "elsewhere"
+            where = to_short_line(about["imported"][check] or "elsewhere")
             report.setdefault("imported", {})[check] = where
-
-
-@cache
-def _cached_package_fingerprints() -> dict[str, str]:
-    return package_fingerprints()
-
-
-def _find_pasted_solution(code: str) -> str:
-    return _cached_package_fingerprints().get(code, "") if code else ""
 
 
 def _judge_answers(check: str, student: StudentProcess) -> Verdict:
@@ -298,17 +276,42 @@ def _answer_cases(
     return answers, changed
 
 
+def _find_files(folder: Path) -> list[Path]:
+    """Return the scripts and notebooks in a folder, and what cannot be looked into.
+
+    Links are not followed, nor does this call itself: folders may be deeper than Python's stack.
+    """
+    folders, found = [folder], []
+    while folders:
+        one = folders.pop()
+        try:
+            for entry in os.scandir(one):
+                is_link = entry.is_symlink()
+                if not is_link and entry.is_dir():
+                    folders.append(Path(entry))
+                if entry.name.lower().endswith(FILE_SUFFIXES) or is_link and os.path.isdir(entry):
+                    found.append(Path(entry))
+        except OSError:
+            found.append(one)
+    return sorted(found)
+
+
 def report_on_class(folder: Path) -> Report:
     """Return a report on each script and notebook in a folder, and the commonest mistakes.
 
     Functions that more than half of the files have are missing in the others.
+
+    Raises:
+        ValueError: if Python looks for modules in the folder: a student's `json.py` would be one.
     """
+    if folder.resolve() in (Path(one).resolve() for one in sys.path):
+        raise ValueError(f"{folder} is where Python looks for modules: go to another folder first.")
     torch.set_num_threads(1)
-    paths = sorted(p for p in folder.rglob("*") if p.suffix in FILE_SUFFIXES)
     with _student_server() as server:
         files = [
-            report_on_file(path, folder, server) | {"file": to_short_line(path.relative_to(folder))}
-            for path in paths
+            report_on_file(path, folder, server)
+            | {"file": to_short_line(path.relative_to(folder), MAX_PATH)}
+            for path in _find_files(folder)
         ]
     had = Counter(n for one in files for n in [*one["right"], *one["wrong"], *one["missing"]])
     expected = [name for name in CHECKS if had[name] > len(files) / 2]

@@ -24,16 +24,12 @@ from slp_transformer.check.grading.answer_codec import encode_answer
 from slp_transformer.check.grading.confinement import confine_this_process, end_with_parent
 from slp_transformer.check.student_file import load_checked_functions, parse_file
 
-SYSTEM_FOLDERS: tuple[str, ...] = (
-    "/usr",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/share",
-    "/lib",
-    "/lib64",
-    "/etc",
+SYSTEM_PATHS = (  # of /etc and /run only what is known, for secrets stand there, too
+    *("/usr", "/usr/lib", "/usr/lib64", "/usr/share", "/lib", "/lib64", "/opt", "/nix", "/proc"),
+    *("/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm", "/dev/urandom", "/dev/random"),
+    *("/etc/fonts", "/etc/group", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types"),
+    *("/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/ssl/openssl.cnf"),
 )
-SYSTEM_FOLDERS += ("/opt", "/nix", "/run", "/proc", "/sys", "/dev/urandom", "/dev/random")
 
 
 def main(folder: str, seconds: int, grader: int) -> None:
@@ -53,10 +49,8 @@ def main(folder: str, seconds: int, grader: int) -> None:
     for standard in range(3):
         os.dup2(nowhere, standard)
     tempfile.tempdir = os.getcwd()  # or it is looked for by writing
-    path, unlimited = (
-        json.loads(read.readline()),
-        confine_this_process(_readable_paths(folder), seconds, read.fileno()),
-    )
+    path = json.loads(read.readline())
+    unlimited = confine_this_process(_readable_paths(folder), seconds, read.fileno())
     try:
         data = read.read(int(read.readline()))
         file = parse_file(path, data)
@@ -114,10 +108,14 @@ def _send_message(write: BinaryIO, message: dict[str, Any]) -> None:
 
 
 def _readable_paths(folder: str) -> set[str]:
-    """Return what Python needs to read, without folders in which the class's is."""
-    paths = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path}
-    ours = [spec for package in PACKAGES if (spec := find_spec(package))]
-    paths |= {*SYSTEM_FOLDERS, *(p for spec in ours for p in spec.submodule_search_locations or ())}
+    """Return what Python needs to read, without folders in which the class's is.
+
+    Of `sys.path` it is what packages are installed in: the grader's folder stands there, too.
+    """
+    paths = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *SYSTEM_PATHS}
+    paths |= {path for path in sys.path if path.endswith("-packages")}
+    specs = [spec for name in (*PACKAGES, "torch", "numpy") if (spec := find_spec(name))]
+    paths |= {path for spec in specs for path in spec.submodule_search_locations or ()}
     paths.add(os.getcwd())  # its own empty folder
     found = {Path(path).resolve() for path in paths if path}
     closed = Path(folder).resolve()
