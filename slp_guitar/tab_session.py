@@ -150,8 +150,8 @@ class TabSession(GenerationSession):
         kept = ids[: -1 if is_whole else max(bars, default=0)]
         tab = self.tokenizer.decode(kept).tab
         key = self.key or estimate_key(tab)
-        is_ended = key is None or not tab.bars or (is_whole and ends_on_tonic(tab, key))
-        if is_ended or not self.kept_tokens:
+        is_ended = not tab.bars or (is_whole and ends_on_tonic(tab, key))
+        if key is None or is_ended or not self.kept_tokens:
             return None
         returns = 8 <= len(tab.bars) <= MAX_BARS_BACK and len({b.steps for b in tab.bars}) == 1
         again = self.tokenizer.to_ids([f"SAME<{len(tab.bars)}>"] * (4 * returns))
