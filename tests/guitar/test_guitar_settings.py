@@ -19,7 +19,7 @@ mido = pytest.importorskip("mido", reason="MIDI files need the guitar extra")
 
 def fingered(folder, capsys, **changes):
     """What `tab` prints, or says, of two tracks on channels of their own."""
-    melody, bass = ((64, 67, 72, 67, 76, 79), (48, 52))
+    melody, bass = ((64, 67, 71, 62, 76, 79), (48, 52))
     file = mido.MidiFile(ticks_per_beat=480)
     for channel, pitches in enumerate((melody, bass)):
         track = mido.MidiTrack()
