@@ -110,9 +110,7 @@ class ModernClassifier(ModernEncoder):
         found = self._find_last_tokens(ids, mask)
         last = found if lengths is None else lengths - 1
         if mask is not None and lengths is not None and not torch.equal(last, found):
-            raise ValueError(
-                "Texts end elsewhere by the mask than by lengths: give one of the two."
-            )
+            raise ValueError("The mask ends texts elsewhere than lengths: give one of the two.")
         return torch.take_along_dim(H, last[..., None, None], -2).squeeze(-2) @ self.W_classes
 
     if TYPE_CHECKING:

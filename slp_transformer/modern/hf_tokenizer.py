@@ -297,12 +297,9 @@ def read_side_files(folder: Path) -> dict[str, str]:
         ValueError: if a file is no text, or far too large.
     """
     found = {}
-    for name in SIDE_FILES:
-        path = folder / name
-        if not path.is_file():
-            continue
+    for path in filter(Path.is_file, (folder / name for name in SIDE_FILES)):
         try:
-            found[name] = read_bounded(path, MAX_SIDE_FILE_BYTES).decode("utf-8")
+            found[path.name] = read_bounded(path, MAX_SIDE_FILE_BYTES).decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not UTF-8: {error}.") from None
     return found

@@ -160,7 +160,7 @@ def test_a_classifier_reads_the_last_token_that_is_no_padding(name, side, tmp_pa
         others = ours(ids[:3], lengths=lengths[:3])
         assert (others - alone[:3]).abs().max() > 0.1  # what is said has the last word
         torch.testing.assert_close(ours(ids, mask, lengths + 1), expected, **CLOSE)
-    with pytest.raises(ValueError, match="elsewhere by the mask than by lengths"):
+    with pytest.raises(ValueError, match="The mask ends texts elsewhere than lengths"):
         ours(ids, mask, torch.tensor([11, 6, 4, 1]), **how)  # of the second it is 7
 
 
