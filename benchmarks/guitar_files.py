@@ -244,8 +244,8 @@ def compare_written(old: dict[str, Any], new: dict[str, Any], said: str) -> tupl
     (before, tracks), (after, tracks_after) = list_pitches(old), list_pitches(new)
     lost, more = find_unlike(before, after), find_unlike(after, before)
     size = f"{len(lost)} of {len(before)} notes lost, {len(more)} more; {tracks} and {tracks_after}"
-    if not (lost or more) and tracks_after == tracks:
-        return "same", size
+    if not (lost or more):
+        return "same" if tracks_after == tracks else "same notes, on other staves", size
     is_named = any(words in said for words in ("left out", "does not hold", "rounded", "differ"))
     names = "something is named" if is_named else "nothing is named"
     return ("a track fewer" if tracks_after < tracks else "notes differ") + f", {names}", size

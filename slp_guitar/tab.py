@@ -49,7 +49,7 @@ KEYS: dict[str, tuple[int, bool]] = {
 """How many sharps a key has, fewer than none for flats, and whether it is minor."""
 
 
-def is_time_signature(beats: int, unit: int) -> bool:
+def is_meter(beats: int, unit: int) -> bool:
     """Return whether there is a time signature of so many beats, each 1/unit of a whole note."""
     return beats >= 1 and unit in (1, 2, 4, 8, 16, 32)
 
@@ -278,7 +278,7 @@ def check_tab(tab: Tab, needs_strings: bool = True) -> None:
 
 def _check_bar(bar: Bar, bar_number: int) -> None:
     """Refuse a time signature, key, sign or tempo that cannot be written down."""
-    if bar.time_signature is not None and not is_time_signature(*bar.time_signature):
+    if bar.time_signature is not None and not is_meter(*bar.time_signature):
         raise ValueError(
             "Bar {}: {}/{} is not a time signature; write so many halves, quarters, eighths, ..., "
             "as in 6/8.".format(bar_number, *bar.time_signature)

@@ -14,12 +14,7 @@ from slp_guitar.bar_lengths import NOTATED_STEPS_PER_QUARTER
 from slp_guitar.fingering.fingering_pieces import find_fingerings
 from slp_guitar.fingering.playable_chords import FingeringOptions
 from slp_guitar.fingering.playable_pieces import piece_from_tab
-from slp_guitar.formats.registry import (
-    FORMATS,
-    find_format,
-    list_readable_files,
-    read_any_tab_file,
-)
+from slp_guitar.formats import registry
 from slp_guitar.formats.safe_read import read_each_file
 from slp_guitar.fretboard import NAMED_TUNINGS, find_nearest_tuning
 from slp_guitar.guitarset import is_guitarset, read_guitarset_tabs
@@ -152,15 +147,19 @@ def read_tab_folder(source: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     source = Path(source)
     if not source.exists():
         raise ValueError(f"There is no folder {source}; name one with .txt or .tab files in it.")
-    paths = list_readable_files(source) or [source] * (not source.is_dir())
-    texts = [path for path in paths if find_format(path) in (None, FORMATS["ASCII tab"])]
+    paths = registry.list_readable_files(source) or [source] * (not source.is_dir())
+    texts = [
+        path
+        for path in paths
+        if registry.find_format(path) in (None, registry.FORMATS["ASCII tab"])
+    ]
     pieces = {path.with_suffix("") for path in texts}
     others = [path for path in paths if path.with_suffix("") not in pieces]
 
     def read(path: Path, name: str) -> tuple[list[Tab], list[ReadProblem]]:
         if path in texts:
             return read_tab_file(path, name)
-        tabs, problems = read_any_tab_file(path)
+        tabs, problems = registry.read_any_tab_file(path)
         return [replace(_fingered(tab), source=name) for tab in tabs], problems
 
     tabs, problems = read_each_file(source, [*texts, *others], read)

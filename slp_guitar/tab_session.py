@@ -9,6 +9,7 @@ from slp_guitar.ascii.reader import parse_ascii_tabs
 from slp_guitar.bar_lengths import list_bar_steps, take_columns_as_time
 from slp_guitar.formats.registry import check_writable_suffix, find_format, has_no_time, write_tab
 from slp_guitar.fretboard import is_playable_grip
+from slp_guitar.tab_tokenizer import MAX_BARS_BACK
 from slp_guitar.theory import chord_pitch_classes, ends_on_tonic, estimate_key, key_pitch_classes
 from slp_guitar.timing import fit_bars_to_time_signature
 from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
@@ -20,12 +21,12 @@ class TabSession(GenerationSession):
     """Tabs that the grammar of their tokens allows.
 
     Attributes:
-        tonic_ending: give a piece that ends on another bass note than the tonic of its key, the one
-            asked for or else estimated from its notes, one more bar, with a tonic chord.
+        kept_tokens: above 0, a piece that breaks off, or that ends on another bass note than the
+            tonic of its key, the one asked for or else estimated from its notes, gets an ending by
+            the grammar: its first bars again and a cadence, of 20 tokens at most.
         one_channel: write MIDI files with one channel.
     """
 
-    tonic_ending: bool = False
     one_channel: bool = False
 
     def __init__(
@@ -85,7 +86,7 @@ class TabSession(GenerationSession):
             return {i for i in allowed if self.kinds[i] in ("BAR", "SAME")}
         for before, key in self.closing.items():
             if tuple(ids[: len(before)]) == before:
-                return self._allowed_in_chord(allowed, ids, len(before), key)
+                return self._allowed_in_cadence(allowed, ids, len(before), key)
         if self.key is not None:
             scale = key_pitch_classes(self.key)
             allowed = {
@@ -120,28 +121,41 @@ class TabSession(GenerationSession):
             if kind in ("TAB", "WITH"):
                 yield i, tuning.pitch_of(Note(*place))
 
-    def _allowed_in_chord(
+    def _allowed_in_cadence(
         self, allowed: set[int], ids: Sequence[int], start: int, key: str
     ) -> set[int]:
-        """Return how a last chord may go on: tonic in the bass, its chord above, then the end."""
-        classes = chord_pitch_classes(key)
+        """Return how a cadence may go on: a bar of the dominant seventh, one of the tonic, the end.
+
+        Each chord has its root in the bass, and only its own notes above.
+        """
+        kinds = [self.kinds[i] for i in ids[start:]]
+        tonic, is_last = chord_pitch_classes(key), kinds.count("BAR") == 2
+        classes = tonic if is_last else [(tonic[0] + step) % 12 for step in (7, 11, 2, 5)]
         pitches = dict(self._iter_note_pitches(allowed, ids))
-        if len(ids) == start:
-            return {i for i, pitch in pitches.items() if pitch % 12 == classes[0]}
-        ((_, bass),) = self._iter_note_pitches([ids[start]], ids)
+        if kinds[-1:] in (["BAR"], ["LONGER"]):  # no note may come while the bar has to be longer
+            return {i for i, pitch in pitches.items() if pitch % 12 == classes[0]} or allowed
+        bass = min((pitch for _, pitch in self._iter_note_pitches(ids[-1:], ids)), default=0)
         above = {i for i, pitch in pitches.items() if pitch > bass and pitch % 12 in classes}
-        return {i for i in above if self.kinds[i] == "WITH"} | {self.tokenizer.eos_id}
+        after = "<eos>" if is_last else "BAR"
+        return {i for i in allowed if self.kinds[i] == after or (i in above and kinds)}
 
     def reopen(self, ids: list[int]) -> list[int] | None:
-        """Return a piece with one more bar begun, for a chord, if it does not end on its tonic."""
-        tab = self.tokenizer.decode(ids).tab
+        """Return a piece that is to go on with a cadence, if it breaks off or has another ending.
+
+        A bar that breaks off is left out. Eight bars or more, all of a length, are followed by the
+        first four of them.
+        """
+        is_whole = ids[-1] == self.tokenizer.eos_id
+        bars = [n for n, i in enumerate(ids) if self.kinds[i] in ("BAR", "SAME")]
+        kept = ids[: -1 if is_whole else max(bars, default=0)]
+        tab = self.tokenizer.decode(kept).tab
         key = self.key or estimate_key(tab)
-        if not self.tonic_ending or key is None or ends_on_tonic(tab, key) or not tab.bars:
+        is_ended = not tab.bars or (is_whole and ends_on_tonic(tab, key))
+        if key is None or is_ended or not self.kept_tokens:
             return None
-        lengths = [bar.steps for bar in tab.bars]
-        longer, rest = divmod(max(lengths, key=lengths.count) - 1, self.tokenizer.max_position)
-        bar = self.tokenizer.to_ids([f"BAR<{rest + 1}>", *["LONGER"] * longer])
-        self.closing[tuple(before := [*ids[:-1], *bar])] = key
+        returns = 8 <= len(tab.bars) <= MAX_BARS_BACK and len({b.steps for b in tab.bars}) == 1
+        again = self.tokenizer.to_ids([f"SAME<{len(tab.bars)}>"] * (4 * returns))
+        self.closing[tuple(before := [*kept, *again])] = key
         return before
 
     def begin(self, prompt: str | None) -> list[int]:

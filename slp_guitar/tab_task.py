@@ -65,9 +65,10 @@ class GenerateTabs:
             if None.
         time_signature: 3/4, 4/4, 6/8 ...; the model chooses if None.
         style: a style of the training data; the model chooses if None.
-        ending: "tonic" gives a piece that the model ends on another bass note than the tonic of its
-            key (--key, or an estimate) one more bar, with a tonic chord in root position; "any"
-            leaves the ending to the model.
+        ending: "tonic" gives a piece that breaks off, or that the model ends on another bass note
+            than the tonic of its key (--key, or an estimate), its first four bars again, if there
+            are eight, and two bars with a dominant seventh chord and a tonic chord, both in root
+            position; "any" leaves the ending to the model.
         one_channel: write MIDI with one channel in place of one for each string.
     """
 
@@ -167,7 +168,7 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         known = {kind: value for kind, value in header.items() if value is not None}
         tuning = Tuning(TUNINGS[flags.tuning].open_pitches, flags.capo)
         session = TabSession(run.tokenizer, tuning, known)
-        session.tonic_ending = flags.ending == "tonic"
+        session.kept_tokens = 20 if flags.ending == "tonic" else 0
         session.one_channel = flags.one_channel
         return session
 

@@ -25,15 +25,7 @@ from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder
 from slp_guitar.formats.unread import Contents
 from slp_guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
 from slp_guitar.playing_signs import PLAYING_SIGNS
-from slp_guitar.tab import (
-    KEYS,
-    MAX_STRINGS,
-    MIN_STRINGS,
-    ReadProblem,
-    Tab,
-    Technique,
-    is_time_signature,
-)
+from slp_guitar.tab import KEYS, MAX_STRINGS, MIN_STRINGS, ReadProblem, Tab, Technique, is_meter
 from slp_guitar.tab_header import parse_pitches_with_octaves
 from slp_guitar.techniques import TECHNIQUES, find_technique
 
@@ -251,7 +243,7 @@ class _AlphaTexParser:
             case "ts":
                 if plain.strip(" ()").lower() == "common":
                     numbers = [4, 4]
-                if len(numbers) != 2 or not is_time_signature(*numbers):
+                if len(numbers) != 2 or not is_meter(*numbers):
                     raise self.error("a time signature should be two numbers, as in \\ts (6 8)")
                 self.time_signature = self.header.time_signature = numbers[0], numbers[1]
                 self.header.length_quarters = Fraction(4 * numbers[0], numbers[1])

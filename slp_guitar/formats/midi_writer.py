@@ -10,12 +10,8 @@ from itertools import zip_longest
 from math import lcm
 from typing import Any
 
+from slp_guitar.formats import notation
 from slp_guitar.formats.midi import DRUM_CHANNEL, NO_TUNING_LINE, import_mido
-from slp_guitar.formats.notation import (
-    check_beat_count,
-    check_tracks_have_same_bars,
-    with_durations_filled,
-)
 from slp_guitar.fretboard import midi_program
 from slp_guitar.playing_order import expand_repeats
 from slp_guitar.tab import Tab
@@ -42,8 +38,10 @@ def format_midi(*tracks: Tab, one_channel: bool = False) -> bytes:
         ValueError: if the tabs' steps are columns, they cannot be written down, or a note is higher
             than MIDI has.
     """
-    check_tracks_have_same_bars(tracks, needs_strings=False)
-    tabs = [with_durations_filled(add_time_signatures(expand_repeats(tab))) for tab in tracks]
+    notation.check_tracks_have_same_bars(tracks, needs_strings=False)
+    tabs = [
+        notation.with_durations_filled(add_time_signatures(expand_repeats(tab))) for tab in tracks
+    ]
     mido, content = import_mido(), io.BytesIO()
     unit = lcm(*(require_steps_per_quarter(tab) for tab in tabs))
     file = mido.MidiFile(type=1, ticks_per_beat=max(1, 480 // unit) * unit, charset="utf-8")
@@ -78,7 +76,7 @@ def _conductor_messages(tab: Tab) -> list[tuple[int, Any]]:
     for number, (step, bar) in enumerate(zip(bar_start_steps(tab), tab.bars, strict=False), 1):
         if bar.time_signature:
             beats, unit = bar.time_signature
-            check_beat_count(number, beats, MAX_MIDI_BEATS, "MIDI")
+            notation.check_beat_count(number, beats, MAX_MIDI_BEATS, "MIDI")
             messages.append((step, meta("time_signature", numerator=beats, denominator=unit)))
         if bar.key:
             messages.append((step, meta("key_signature", key=bar.key)))

@@ -232,9 +232,9 @@ def check_flag_has_effect(flag: str, path: str | Path) -> None:
     Raises:
         ValueError: naming the kinds of files that the flag is for.
     """
-    named = FORMATS.items()
-    kinds = [name for name, own in named if flag in (*own.reader_flags, *own.writer_flags)]
-    if find_format(path) not in map(FORMATS.__getitem__, kinds):
+    every = FORMATS.items()
+    kinds = {name: own for name, own in every if flag in (*own.reader_flags, *own.writer_flags)}
+    if find_format(path) not in [*kinds.values()]:
         raise ValueError(
             f"--{flag.replace('_', '-')} has no effect here: {Path(path).name} is no "
             f"{' or '.join(kinds)} file."

@@ -23,7 +23,7 @@ from slp_guitar.tab import (
     Tab,
     TabNote,
     Technique,
-    is_time_signature,
+    is_meter,
 )
 from slp_guitar.techniques import TECHNIQUES
 from slp_guitar.timing import drop_repeated_changes, find_common_steps_per_quarter
@@ -58,7 +58,7 @@ class BarHeader:
         Raises:
             ValueError: if there is no such time signature.
         """
-        if not is_time_signature(beats, unit):
+        if not is_meter(beats, unit):
             raise ValueError(f"a bar has the time signature {beats}/{unit}")
         return BarHeader(Fraction(4 * beats, unit), (beats, unit))
 
@@ -341,7 +341,7 @@ def build_tabs(
     source: str,
     title: str,
     builders: Sequence[TabBuilder],
-    max_notes: int = MAX_NOTES,
+    max_notes: int | None = None,
     omissions: Omissions | None = None,
 ) -> tuple[list[Tab], list[ReadProblem]]:
     """Return the tabs of a file, named where there are several; and what is not in them.
@@ -350,13 +350,13 @@ def build_tabs(
         source: the name of the file.
         title: of the piece.
         builders: what was read, an instrument each.
-        max_notes: notes that they may have together.
+        max_notes: notes that they may have together; as many as any file if None.
         omissions: what of the file, and of no instrument alone, is left out.
 
     Raises:
         ValueError: if there is no instrument of which a tab can be made.
     """
-    check_piece_size(builders, max_notes)
+    check_piece_size(builders, MAX_NOTES if max_notes is None else max_notes)
     tabs = []
     problems = [ReadProblem(source, 0, each) for each in (omissions or Omissions()).sentences()]
     for number, builder in enumerate(builders, start=1):

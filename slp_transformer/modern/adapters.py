@@ -165,8 +165,7 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
                 )
             if not M.isfinite().all():
                 raise ValueError(
-                    f"{file} cannot be used: {place.theirs} has NaN or infinite numbers, or by "
-                    "lora_alpha."
+                    f"{file}: {place.theirs} has NaN or infinite numbers, or by lora_alpha."
                 )
     add_lora(model, rank, targets)
     factors = dict(iter_lora(model))

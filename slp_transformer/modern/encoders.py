@@ -90,6 +90,7 @@ class ModernClassifier(ModernEncoder):
         self,
         ids: Int[Tensor, "*batch N"],
         mask: Float[Tensor, "... #N #T"] | None = None,
+        lengths: Int[Tensor, "*batch"] | None = None,
         *,
         position_ids: Int[Tensor, "... N"] | None = None,
     ) -> Float[Tensor, "*batch classes"]:
@@ -97,18 +98,22 @@ class ModernClassifier(ModernEncoder):
 
         Args:
             ids: token ids, left to right.
-            mask: additive mask on top of the causal one, for texts that are padded. By it the last
-                token is found that is none of the padding, or without one by the configuration's
-                `pad_id`.
+            mask: additive mask on top of the causal one, for texts that are padded.
+            lengths: tokens of each text, where texts are padded on the right; found by the mask,
+                or without one by the `pad_id` of the configuration, if not given.
             position_ids: as for `ModernEncoder`.
 
         Raises:
-            ValueError: as `ModernEncoder`.
+            ValueError: as `ModernEncoder`, or if texts end elsewhere by the mask than by `lengths`.
         """
         H = super().forward(ids, mask, position_ids=position_ids)
-        last = self._find_last_tokens(ids, mask)[..., None, None]
-        last = last.expand(*H.shape[:-2], 1, H.shape[-1])
-        return torch.gather(H, -2, last).squeeze(-2) @ self.W_classes
+        found = self._find_last_tokens(ids, mask)
+        last = found if lengths is None else lengths - 1
+        if mask is not None and lengths is not None and not torch.equal(last, found):
+            raise ValueError(
+                "Texts end elsewhere by the mask than by lengths: give one of the two."
+            )
+        return torch.take_along_dim(H, last[..., None, None], -2).squeeze(-2) @ self.W_classes
 
     if TYPE_CHECKING:
         __call__ = forward  # type: ignore[assignment]

@@ -22,9 +22,12 @@ class GenerationSession(ABC):
     Attributes:
         stop: the token that ends a text, or several; None if there is none.
         allowed: returns the tokens that may come next; None if any may.
+        kept_tokens: how many tokens a text that may have over twice as many keeps back, for its
+            ending, where it has not stopped before.
     """
 
     stop: int | Collection[int] | None = None
+    kept_tokens: int = 0
     allowed: "AllowedTokens | None" = None
 
     @abstractmethod
@@ -50,7 +53,7 @@ class GenerationSession(ABC):
         """Return tokens as text."""
 
     def reopen(self, ids: list[int]) -> list[int] | None:
-        """Return a text that has stopped as it is to go on; None if it may end there."""
+        """Return a text that has stopped or breaks off as it is to go on; None if it may end so."""
         return None
 
     def remarks(self, texts: "Sequence[GeneratedText]") -> list[str]:
@@ -110,7 +113,7 @@ class GeneratedText:
         ids: the prompt and its continuation.
         prompt_length: tokens of the prompt.
         remaining: tokens that may still be generated.
-        reopened: whether the session had it go on after it stopped.
+        reopened: whether the session had it go on to another ending.
         windows: how often the model began with the end of the text as its prompt.
         finish_reason: "stop" after a token or before a string that ends a text, "length" at the
             maximum number of tokens; "" until then.
@@ -172,8 +175,9 @@ def continue_prompts(
 
     device = next(model.parameters()).device
     window = model.config.context_length
+    kept = session.kept_tokens if max_new_tokens > 2 * session.kept_tokens else 0
     texts = [
-        GeneratedText(list(prompt), len(prompt), max_new_tokens, answers=answers)
+        GeneratedText(list(prompt), len(prompt), max_new_tokens - kept, answers=answers)
         for prompt in prompts
     ]
     if stop_texts or on_text is not None:
@@ -222,8 +226,10 @@ def continue_prompts(
             text.ids += new
             text.remaining -= len(new)
             text.windows += 1
-            longer = session.reopen(text.ids) if stopped and text.remaining else None
+            may_end = not text.reopened and (stopped or not text.remaining)
+            longer = session.reopen(text.ids) if may_end and text.remaining + kept else None
             if longer is not None:
+                text.remaining += kept - max(0, len(longer) - len(text.ids))
                 text.ids, text.reopened, stopped = longer, True, False
             text.finish_reason = "stop" if stopped else "" if text.remaining else "length"
 

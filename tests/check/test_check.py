@@ -30,6 +30,7 @@ import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
 from slp_transformer.check.diagnosing.code_changes import _iter_operation_changes, iter_other_orders
+from slp_transformer.check.diagnosing.comparing import MAX_SHOWN_IN_ALL, format_inputs
 from slp_transformer.check.diagnosing.diagnosis import (
     CHECKS,
     FLOATS_FOR_INTEGERS,
@@ -870,6 +871,11 @@ def test_the_size_is_said_by_which_every_number_is_too_large():
 
 
 def test_the_largest_tensors_of_a_case_are_shown_by_their_shapes():
+    given = {"W": torch.zeros(MAX_SHOWN_IN_ALL), "x": torch.tensor([1.0, 2.0])}
+    for case in (given, dict(reversed(given.items()))):
+        said = format_inputs(case)
+        assert f"W: shape [{MAX_SHOWN_IN_ALL}]" in said and "x = [1 2]" in said
+
     def wrong_for_three_features(x, W_1, b_1, W_2, b_2, W_3, b_3):
         return (F.silu(x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3 + (x.shape[-1] == 3)
 

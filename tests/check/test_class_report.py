@@ -5,6 +5,7 @@ import importlib
 import inspect
 import json
 import os
+import queue
 import re
 import signal
 import subprocess
@@ -42,7 +43,7 @@ from slp_transformer.check.grading.answer_codec import (
     encode_answer,
     to_short_line,
 )
-from slp_transformer.check.grading.class_report import report_on_class
+from slp_transformer.check.grading.class_report import AttemptEnded, StudentProcess, report_on_class
 from slp_transformer.check.student_file import fingerprint, package_fingerprints, parse_file
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux alone can guard")
@@ -753,6 +754,15 @@ def test_pytorch_is_loaded_once_for_a_class(tmp_path, monkeypatch, ends):
 
 
 @on_linux
+def test_a_student_whose_time_is_over_is_asked_once_more_and_is_a_row():
+    student = object.__new__(StudentProcess)
+    student._lines, student._ends_at = queue.Queue(), time.monotonic() - 5
+    with pytest.raises(AttemptEnded, match="It did not come back while softmax was tried"):
+        student.receive(3.0, "softmax was tried")
+    student._lines.put(b'{"functions": []}\n')
+    assert student.receive(3.0, "softmax was tried") == {"functions": []}
+
+
 def test_a_server_that_answers_too_late_is_ended(monkeypatch):
     """Its answer would be taken for that to another request, one process for another."""
     monkeypatch.setattr(student_server, "START_S", 0.3)

@@ -162,6 +162,15 @@ def test_the_lowest_loss_is_that_of_counting():
     assert "should be 0.24 at the most" in own_model.describe_loss_problem(0.5)
 
 
+@pytest.mark.parametrize(
+    ("loss", "words"), [(0.5, "should be 0.24 at the most"), (0.005, "the word that it predicts")]
+)
+def test_a_model_of_such_a_loss_is_not_used(mine, monkeypatch, loss, words):
+    monkeypatch.setattr(own_model, "fit", lambda *given: loss)
+    with pytest.raises(ValueError, match=words):
+        own_model.train(Parts(read_functions(mine)), print)
+
+
 def test_looking_ahead_and_a_cache_that_differs_are_seen(mine, tmp_path):
     model = random_model()
     ids = torch.arange(7)

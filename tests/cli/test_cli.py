@@ -23,7 +23,7 @@ from slp_guitar import (
 )
 from slp_guitar.formats.registry import read_any_tab_file
 from slp_guitar.tab_task import GenerateTabs, TabTask
-from slp_guitar.theory import KEY_NAMES
+from slp_guitar.theory import KEY_NAMES, ends_on_tonic
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
@@ -239,7 +239,7 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_time_signature_asked_for(at, 
         ("C", "BAR<4> TAB<6,0> BAR<4> TAB<5,3> BAR<9> SAME<3>", True),
     ],
 )
-def test_a_piece_that_does_not_end_on_its_tonic_gets_a_bar_with_its_chord(key, bars, again, capo):
+def test_a_piece_that_does_not_end_on_its_tonic_gets_a_cadence(key, bars, again, capo):
     tokenizer = TabTokenizer()
     place = KEY_NAMES.index(key)
     named = KEY_NAMES[(place + capo) % 12 + place // 12 * 12]  # the capo raises the tonic as well
@@ -251,15 +251,64 @@ def test_a_piece_that_does_not_end_on_its_tonic_gets_a_bar_with_its_chord(key, b
     assert (before is not None) == again
     if not again:
         return
-    assert before == [*ids[:-1], *tokenizer.to_ids(["BAR<4>"])]
-    bass = {"Em": {"TAB<6,0>", "TAB<5,7>", "TAB<1,12>"}, "C": {"TAB<6,8>", "TAB<5,3>", "TAB<2,1>"}}
-    said = set(tokenizer.to_tokens(session.allowed(before)))
-    assert bass[key] < said and all(name.startswith("TAB") for name in said)
-    chord = [*before, tokenizer.to_ids(["TAB<5,3>" if key == "C" else "TAB<5,7>"])[0]]
-    said = set(tokenizer.to_tokens(session.allowed(chord)))
+    assert before == ids[:-1]
+
+    def allowed(*names):
+        found = session.allowed([*before, *tokenizer.to_ids(names)])
+        return set(tokenizer.to_tokens(found))
+
+    dominant = ["BAR<4>", "TAB<5,2>" if key == "Em" else "TAB<6,3>"]  # B or G
+    tonic = [*dominant, "BAR<4>", "TAB<5,7>" if key == "Em" else "TAB<5,3>"]
+    assert allowed() == {"BAR<4>"}
+    said = allowed("BAR<4>")
+    assert said > ({"TAB<5,2>", "TAB<2,0>"} if key == "Em" else {"TAB<6,3>", "TAB<3,0>"})
+    assert not said & {"TAB<4,1>", "TAB<5,0>", "BAR<4>", "TAB<5,3>"}
+    said = allowed(*dominant)  # sevenths, and a major third in minor; no E or C
+    assert said > {"BAR<4>", *({"WITH<3,2>", "WITH<4,1>"} if key == "Em" else {"WITH<1,1>"})}
+    assert not said & {"WITH<4,2>", "WITH<5,3>", "<eos>", "POS<1>"}
+    assert key != "C" or "WITH<4,0>" not in allowed("BAR<4>", "TAB<6,15>")  # below the bass
+    roots = {"Em": {"TAB<6,0>", "TAB<5,7>", "TAB<1,12>"}, "C": {"TAB<6,8>", "TAB<5,3>", "TAB<2,1>"}}
+    said = allowed(*tonic[:-1])
+    assert roots[key] < said and all(name.startswith("TAB") for name in said)
+    said = allowed(*tonic)
     assert {"<eos>", "WITH<1,0>" if key == "Em" else "WITH<3,0>"} < said
     assert not said & {"WITH<4,1>", "WITH<3,2>", "POS<1>", "BAR<4>", "WITH<6,12>"}
-    assert session.reopen([*chord, tokenizer.eos_id]) is None
+    assert session.reopen([*before, *tokenizer.to_ids([*tonic, "<eos>"])]) is None
+
+
+@pytest.mark.parametrize(("count", "other", "returns"), [(7, 4, 0), (8, 4, 4), (8, 5, 0)])
+def test_a_piece_that_breaks_off_has_its_first_bars_again_before_its_cadence(count, other, returns):
+    tokenizer = TabTokenizer()
+    header = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<none>"]
+    bars = [f"BAR<{4 if n else other}> TAB<5,{n}>" for n in range(count)]
+    whole = tokenizer.to_ids(" ".join([*header, *bars]).split())
+    session = session_of(tokenizer, key="C")
+    before = session.reopen([*whole, *tokenizer.to_ids(["BAR<4>", "TAB<6,1>", "POS<1>"])])
+    assert before == [*whole, *tokenizer.to_ids([f"SAME<{count}>"] * returns)]
+    played = tokenizer.decode(before).tab.bars
+    assert [b.events for b in played[count:]] == [b.events for b in played[:returns]]
+
+
+class Wanderer(TransformerLM):
+    """A model that never ends a piece of its own will."""
+
+    def forward(self, *args, **kwargs):
+        u = super().forward(*args, **kwargs).clone()
+        u[..., TabTokenizer.eos_id] -= 1e4
+        return u
+
+
+def test_a_piece_ends_with_its_cadence_within_the_tokens_it_may_have():
+    torch.manual_seed(0)
+    tokenizer = TabTokenizer()
+    model = Wanderer(TransformerConfig(len(tokenizer), 64, model_dim=8, num_heads=2, num_blocks=1))
+    for most, reason in ((90, "stop"), (40, "length")):  # 40 leave too little room for an ending
+        session = session_of(tokenizer, key="C")
+        (text,) = continue_prompts(model.eval(), session, [session.begin(None)], most, seed=1)
+        assert text.finish_reason == reason
+        assert len(text.ids) - text.prompt_length <= most
+        tab = tokenizer.decode(text.ids).tab
+        assert ends_on_tonic(tab, "C") or most == 40
 
 
 def test_a_piece_without_a_key_ends_in_the_one_that_its_notes_suggest():
@@ -268,8 +317,9 @@ def test_a_piece_without_a_key_ends_in_the_one_that_its_notes_suggest():
     tokens = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<Eb>"]
     ids = tokenizer.to_ids([*tokens, *" ".join(bars).split(), "<eos>"])
     session = session_of(tokenizer)
-    allowed = tokenizer.to_tokens(session.allowed(session.reopen(ids)))
-    assert "TAB<5,3>" in allowed and "TAB<4,0>" not in allowed
+    before = session.reopen(ids)
+    allowed = tokenizer.to_tokens(session.allowed([*before, *tokenizer.to_ids(["BAR<4>"])]))
+    assert "TAB<6,3>" in allowed and "TAB<5,3>" not in allowed  # G of C
     assert session.reopen([*ids[:-3], tokenizer.eos_id]) is not None  # E, in the bass
     assert session.reopen([*ids[:-7], tokenizer.eos_id]) is None  # C
 

@@ -665,8 +665,10 @@ def test_the_first_screen_has_the_way_in_and_a_picture_that_moves_once(size, bro
         page.wait_for_url("**/chapters/01_attention/")
 
 
-def test_the_first_picture_rests_for_who_wants_no_motion(browser, address):
-    with opened(browser, address, reduced_motion="reduce") as page:
+@pytest.mark.parametrize("how", [{"reduced_motion": "reduce"}, {"media": "print"}], ids=str)
+def test_the_first_picture_rests_for_who_wants_no_motion_and_on_paper(how, browser, address):
+    with opened(browser, address) as page:
+        page.emulate_media(**how)
         seen = "arcs => arcs.map(e => getComputedStyle(e).opacity)"
         assert page.locator(".l-arcs").evaluate_all(seen) == ["0"] * 7 + ["1"]
 

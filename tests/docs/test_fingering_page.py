@@ -512,18 +512,22 @@ def test_a_text_is_dropped_and_keeps_its_places(page, tmp_path):
     assert {onset for onset, *_ in in_quarters(found)[1]} == {0, Fraction(3, 2)}
 
 
-def test_the_score_is_printed_whole(page):
+def test_the_score_is_printed_whole_by_our_button_and_by_the_browser_s_menu(page):
     content = midi_bytes(("Guitar", 25, 2, [(480 * k, 480 * k + 480, 60) for k in range(400)]))
+    whole = """() => [...document.querySelectorAll("#slp-hear-stage .at-surface > div")]
+        .filter((line) => line.layoutResultId).every((line) => line.renderedResult)"""
     drop(page, "long.mid", content)
+    on_paper = "document.getElementById('slp-hear').hasAttribute('data-paper')"
+    assert page.evaluate(
+        f"() => {{ dispatchEvent(new Event('beforeprint')); return {on_paper} === ({whole})() }}"
+    )
+    page.wait_for_function(whole)  # though nobody has scrolled
+    pdf = page.pdf(format="Letter")
+    assert page.evaluate(on_paper)
+    assert 1 < pdf.count(b"/Type /Page\n") < 15
     page.evaluate("() => { window.print = () => { window.printed = true } }")
     page.click("#slp-hear-print")
     page.wait_for_function("window.printed")
-    assert page.evaluate(
-        """[...document.querySelectorAll("#slp-hear-stage .at-surface > div")]
-            .filter((line) => line.layoutResultId).every((line) => line.renderedResult)"""
-    )
-    pdf = page.pdf(format="Letter")
-    assert 1 < pdf.count(b"/Type /Page\n") < 15
 
 
 def test_the_two_staves_of_a_piano_become_one_guitar(shared, tmp_path):

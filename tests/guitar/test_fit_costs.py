@@ -58,6 +58,20 @@ def test_a_hand_learns_where_people_play(tmp_path, capsys, monkeypatch):
     assert places("mine.txt") == places("song.txt") != places("plain.txt")
 
 
+def test_composers_are_folders_or_names_of_files_and_no_titles(tmp_path, capsys, monkeypatch):
+    cost_fitting = pytest.importorskip("slp_guitar.fingering.cost_fitting")
+    monkeypatch.chdir(tmp_path)
+    for name in ("sor/a", "sor/b_1", "tarrega_1", "tarrega_2"):
+        (tmp_path / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
+        bar = Bar(1, (Event(0, (STANDARD.positions_of(60)[0],)),))
+        write_tab(Tab("bach_air", STANDARD, (bar,)), tmp_path / "mine" / f"{name}.txt")
+    chosen = []
+    monkeypatch.setattr(cost_fitting, "fit_weights", lambda own, say: chosen.extend(own) or {})
+    fine("fit-costs", "mine", "-o", "costs.json", "--pieces", "2")
+    assert "2 pieces, 2 moments, of 2 composers: a folder below is one" in capsys.readouterr().err
+    assert {passage.name[:3] for passage in chosen} == {"sor", "tar"}
+
+
 def test_what_is_remembered_is_the_search_s_own(monkeypatch):
     """And not the written fingering: so the fit cannot trust it too much."""
     cost_fitting = pytest.importorskip("slp_guitar.fingering.cost_fitting")

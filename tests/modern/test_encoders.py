@@ -156,9 +156,12 @@ def test_a_classifier_reads_the_last_token_that_is_no_padding(name, side, tmp_pa
     if side == "right":  # by the padding that config.json names, as theirs
         torch.testing.assert_close(ours(ids), theirs(ids).logits, **CLOSE)
         torch.testing.assert_close(ours(ids[2], mask[2, 0].expand(11, 11)), alone[2], **CLOSE)
-        shorter = padding_mask(ids[:3], 0).masked_fill(torch.arange(11) > 2, -torch.inf)
-        others = ours(ids[:3], shorter)
-        assert (others - alone[:3]).abs().max() > 0.1  # what the mask says has the last word
+        lengths = kept.sum(-1) - 1
+        others = ours(ids[:3], lengths=lengths[:3])
+        assert (others - alone[:3]).abs().max() > 0.1  # what is said has the last word
+        torch.testing.assert_close(ours(ids, mask, lengths + 1), expected, **CLOSE)
+    with pytest.raises(ValueError, match="elsewhere by the mask than by lengths"):
+        ours(ids, mask, torch.tensor([11, 6, 4, 1]), **how)  # of the second it is 7
 
 
 @pytest.mark.parametrize("name", ["bare GPT-2", "GPT-2 of classes", "bare Llama"])

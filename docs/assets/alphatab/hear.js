@@ -68,7 +68,10 @@
   };
   addEventListener("beforeprint", () => {
     if (!api) return;
-    for (const line of linesOfScore()) line.replaceChildren(...(line.renderedResult ?? []));
+    const lines = linesOfScore(),
+      isWhole = lines.length > 0 && lines.every((line) => line.renderedResult);
+    page.toggleAttribute("data-paper", isWhole); // else the page is printed, with its text
+    for (const line of lines) line.replaceChildren(...(line.renderedResult ?? []));
     const zoom = Math.min(1, PAPER_WIDTH / Math.max(1, find("stage").clientWidth));
     page.style.setProperty("--slp-paper-zoom", String(zoom));
   });
@@ -100,6 +103,7 @@
     api.postRenderFinished.on(() => find("still")?.remove());
     api.renderFinished.on(() => {
       page.dataset.drawn = "yes";
+      setTimeout(drawAll, 500); // for who prints by the browser's own menu
       find("print").disabled = play.disabled = false;
       if (isWanted) playPause();
       isWanted = false;
