@@ -552,7 +552,8 @@ def test_a_student_who_fills_the_pipe_that_it_reads_is_a_row_and_nobody_waits(
     tmp_path, monkeypatch
 ):
     """The grader writes into it what nobody reads; the row's clock goes on."""
-    monkeypatch.setattr(class_report, "LIMIT_S", 9)  # its start is in it
+    monkeypatch.setattr(class_report, "LIMIT_S", 9)
+    monkeypatch.setattr(class_report, "START_S", 3)
     fills = """
 import fcntl, json, os, time
 class A:
@@ -581,6 +582,17 @@ def softmax(x): return x
         if "_write" in thread.name:
             thread.join(10)
             assert not thread.is_alive()
+
+
+def test_a_file_s_time_begins_with_its_start(tmp_path):
+    class Server:
+        def fork(self, *arguments):
+            files = open(os.devnull, "wb"), open(os.devnull, "rb")  # noqa: SIM115
+            return student_server.ForkedProcess(None, 1, *files)
+
+    student = class_report.StudentProcess(tmp_path, str(tmp_path), Server())
+    student._messages.put(b"")
+    assert student._ends_at - time.monotonic() <= class_report.LIMIT_S
 
 
 # --- The filter of system calls -----------------------------------------------------------------
