@@ -51,7 +51,7 @@ def test_a_hand_learns_where_people_play(tmp_path, capsys, monkeypatch):
     assert content["pieces"] == 6 and content["weights"].keys() == load_weights().keys()
     assert all(weight / UNIT == int(weight / UNIT) for weight in content["weights"].values())
     song = Tab("", STANDARD, (Bar(8, tuple(Event(n, grip) for n, grip in enumerate(
-        at_the_fifth_fret(pitch - 5 for pitch in SCALE[::-1])))),))  # fmt: skip
+        at_the_fifth_fret(pitch - 7 for pitch in SCALE)))),))  # fmt: skip
     write_tab(song, "song.txt")
     fine("tab", "song.txt", "--refinger", "-o", "plain.txt")
     fine("tab", "song.txt", "--costs", "costs.json", "-o", "mine.txt")
