@@ -102,7 +102,7 @@ def test_a_browser_draws_and_plays(served, browser):
     page.goto(served)
     assert "tuning: " in page.inner_text("#slp-hear-still")
     assert not [url for url in asked if "alphaTab" in url], "a score comes when a reader is there"
-    page.mouse.move(9, 9)
+    page.mouse.move(9, 9, steps=3)
     page.wait_for_selector("#slp-hear[data-drawn=yes]", timeout=90_000)
     assert page.locator("#slp-hear-still").count() == 0
     assert page.inner_text("#slp-hear-title") == "A waltz by a model"

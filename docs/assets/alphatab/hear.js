@@ -226,13 +226,15 @@
      stands there as text. */
   if (pieces.length) {
     let isAwake = false;
-    const wake = () => {
-      if (isAwake) return;
+    const wake = (event) => {
+      // A pointer that lies over the page is told of at load, without having moved.
+      const isStill = event.type === "pointermove" && !event.movementX && !event.movementY;
+      if (isAwake || isStill) return;
       isAwake = true;
       if (page.dataset.drawn === undefined) choose(0).catch(() => {}); // which "Play" tries again
     };
     for (const deed of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart", "scroll"])
-      addEventListener(deed, wake, { passive: true, once: true });
+      addEventListener(deed, wake, { passive: true });
     choices.forEach((button, i) => button.addEventListener("click", () => choose(i)));
     for (const name of ["dragover", "drop"])
       document.addEventListener(name, (event) => event.preventDefault());
