@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from model_stage import DEED
 
 # One process builds the site and opens it; a built one is opened by all of them.
 IS_BUILT = "SLP_SITE" in os.environ
@@ -62,7 +63,7 @@ def test_what_the_server_forbids_no_page_of_ours_needs(name, site, browser):
         page, said = context.new_page(), []
         page.on("console", lambda message: said.append(message.text))
         page.goto(server.url + name)
-        page.evaluate("dispatchEvent(new Event('pointermove'))")  # some of it waits for one
+        page.evaluate(DEED)
         if not name.startswith("chapters"):
             page.wait_for_selector("#slp-hear[data-drawn=yes]", timeout=60_000)
         if name == "hear/":

@@ -58,8 +58,8 @@ def answering(title, name, body):
     return answer
 
 
-# Some of a page waits for one. A real one is lost if nothing has been painted yet.
-DEED = "document.dispatchEvent(new Event('pointermove'))"
+# Some of a page waits until a pointer moves. A real one is lost if nothing has been painted yet.
+DEED = "dispatchEvent(new PointerEvent('pointermove', {movementX: 1}))"
 
 
 @contextmanager
