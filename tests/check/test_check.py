@@ -172,6 +172,12 @@ def test_an_edge_keeps_what_all_cases_keep_and_has_an_answer_that_rounding_leave
     assert len(edges[3]["X"].unique()) == 67, "none are equal"
     assert edges[4]["X"].min().item() == pytest.approx(-60)
     assert edges[9]["X"][3] == 0
+    numbers = [-2.0, 3, 5, -7], [11.0, -13, 17], [-19.0, 1, 2, 3, 4]
+    mixed = [{"X": torch.tensor(X), "k": k} for X, k in zip(numbers, (2, 3, 5), strict=True)]
+    found = [
+        one["X"].tolist() for one in draw_edges(mixed, [], lambda X, k: X[:k]) if one["k"] == 1
+    ]
+    assert [19, -1, -2, -3, -4] in found, "all signs are turned, so that another number is first"
     rough = draw_edges(cases, [], lambda X, k, far: (1e8 * X[:k]).sin() * far)
     assert all(one["k"] * one["far"] == 0 for one in rough)  # all else rests on rounding
 
