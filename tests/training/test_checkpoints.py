@@ -23,7 +23,7 @@ from slp_transformer._internal.json_files import write_json
 from slp_transformer._internal.tensor_files import open_tensors
 from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.tasks.saved_runs import open_run, read_current
-from slp_transformer.training import checkpoints
+from slp_transformer.training import checkpoints, run_folder
 from slp_transformer.training.callbacks import METRICS_FILE
 from slp_transformer.training.checkpoints import (
     STATE_FILE,
@@ -37,6 +37,7 @@ from slp_transformer.training.run_folder import (
     TrainerState,
     open_checkpoint,
 )
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import Strategy
 from slp_transformer.training.train_config import TrainConfig
 
@@ -113,6 +114,17 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
     assert same(load_model(tmp_path, "best"), tiny(seed=2))
     assert same(load_model(tmp_path, "last"), tiny(seed=6))
     assert sorted(p.name for p in tmp_path.glob("step*")) == ["step-00000002", "step-00000006"]
+
+
+def test_what_is_left_of_a_checkpoint_whose_deletion_was_cut_lies_in_its_run(tmp_path, monkeypatch):
+    """Where the next process to own the run finds it."""
+    monkeypatch.setattr(run_folder, "remove_path", lambda path: None)
+    for step in (2, 4):
+        save_checkpoint(tmp_path / "run", step, tiny(seed=step))
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert len([*(tmp_path / "run").glob(".*.writing/step-00000002/model.safetensors")]) == 1
+    with run_lock(tmp_path / "run"):
+        assert not [*(tmp_path / "run").glob(".*.writing")]
 
 
 def test_while_it_trains_one_checkpoint_more_is_there_for_readers(tmp_path):
