@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 import torch
@@ -31,9 +32,11 @@ from slp_transformer.training.checkpoints import (
     load_weights,
     save_checkpoint,
 )
+from slp_transformer.training.lora_base import locate_lora_base, weights_sha256
 from slp_transformer.training.run_folder import (
     WEIGHTS_FILE,
     EvalRecord,
+    LoraBase,
     TrainerState,
     open_checkpoint,
 )
@@ -360,7 +363,7 @@ class Own(torch.nn.Module):
     def __init__(self, seed: int = 0):
         super().__init__()
         torch.manual_seed(seed)
-        self.E, self.unused = torch.nn.Embedding(7, 7), torch.nn.Linear(2, 2)
+        self.unused, self.E = torch.nn.Linear(2, 2), torch.nn.Embedding(7, 7)
         self.register_buffer("mask", torch.tensor([True, False]))
 
     def forward(self, ids):
@@ -429,6 +432,37 @@ def test_a_folder_that_goes_while_it_is_trained_in_is_not_made_anew(tmp_path, ho
     if how == "renamed":
         assert checkpoint_folder(tmp_path / "elsewhere").name == "step-00000002"
         run(tmp_path / "elsewhere", resume=True)
+
+
+def test_a_lora_adapter_s_base_is_found_where_it_was_or_beside_the_run(tmp_path, monkeypatch):
+    """Also by a name that is relative to the run's folder, and past another's weights."""
+    beside, adapter = (
+        tmp_path / "moved" / name for name in ("base/step-00000002", "b/step-00000004")
+    )
+    known = tmp_path / "there" / "base" / "step-00000002"
+    for folder in (beside, adapter):
+        folder.mkdir(parents=True)
+    (beside / WEIGHTS_FILE).write_bytes(b"weights")
+    base = LoraBase(str(known), weights_sha256(beside), 2)
+    assert locate_lora_base(adapter, base).samefile(beside)
+    monkeypatch.chdir(adapter.parent)
+    assert locate_lora_base(Path(adapter.name), base).samefile(beside)
+    known.mkdir(parents=True)
+    (known / WEIGHTS_FILE).write_bytes(b"others")
+    assert locate_lora_base(adapter, base).samefile(beside)
+    (beside / WEIGHTS_FILE).write_bytes(b"changed")
+    told = (
+        f"{known / WEIGHTS_FILE} has changed since the LoRA adapter {adapter} was trained on it: "
+    )
+    with pytest.raises(
+        ValueError, match=whole(f"{told}restore the weights that were there before.…")
+    ):
+        locate_lora_base(adapter, base)
+    for folder in (beside, known):
+        shutil.rmtree(folder)
+    told = f"{adapter} is a LoRA adapter, and its base checkpoint {known} is missing: put it back, "
+    with pytest.raises(ValueError, match=whole(f"{told}or put its run next to this one.…")):
+        locate_lora_base(adapter, base)
 
 
 def test_a_checkpoint_that_is_a_link_is_read_and_stays(tmp_path):
