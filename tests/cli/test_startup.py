@@ -93,6 +93,12 @@ TAB = TabTokenizer()
         (TEXT, {"merges": [["a", "c"]]}, "merge of 'a' and 'c' has no token"),
         (TEXT, {"vocabulary": ["a", "☃"], "merges": []}, "no row of bytes"),
         (TEXT, {"token_type": "characters", "vocabulary": ["\ud800"], "merges": []}, "damaged"),
+        (
+            TEXT,
+            {"vocabulary": [*"ab", 1]},
+            r"^This text tokenizer is damaged: vocabulary\.2: Input should be a valid string "
+            r"\(found 1\)\.$",
+        ),
         (TEXT, {"extra": 1}, "extra: Unexpected keyword argument"),
         (TAB, {"max_fret": 10**12}, "max_fret must be a whole number from 0 to 65536"),
         (TAB, {"max_position": 1.5}, "max_position: Input should be a valid integer"),

@@ -53,12 +53,13 @@ def test_a_table_has_quoted_commas_a_byte_order_mark_and_columns_by_name(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("name", "separator"), [("a.csv", ";"), ("a.csv", "\t"), ("a.tsv", "\t"), ("a.tsv.gz", "\t")]
+    ("name", "separator"),
+    [("a.csv", ";"), ("A.CSV", "\t"), ("a.tsv", "\t"), ("a.tsv.gz", "\t"), ("a.Tsv.GZ", "\t")],
 )
 def test_the_separator_of_a_table_is_found(tmp_path, name, separator):
     path = tmp_path / name
     text = f"en{separator}es\nYes, sir.{separator}Sí, señor.\n".encode()
-    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    path.write_bytes(gzip.compress(text) if name.lower().endswith("gz") else text)
     assert read_pairs(str(path)) == ([("Yes, sir.", "Sí, señor.")], ("en", "es"))
     with pytest.raises(ValueError, match="(semicolon|tab)-separated. has the columns en, es: name"):
         read_pairs(str(path), None, ("en", "de"))
@@ -256,6 +257,9 @@ def test_a_share_from_all_over_is_held_out_and_never_learned():
     doubled = prepare_pair_corpus([*pairs, *pairs[:12]], ("a", "b"), 31, val_split=pairs[:10])
     assert len(doubled.train) == 20 + 2
     assert doubled.warnings == ["Of 52 pairs, 30 were dropped, since the same are held out."]
+    others = [(source, "another") for source, _ in pairs[:10]] + [("another", pairs[0][1])]
+    kept = prepare_pair_corpus([*pairs, *others], ("a", "b"), 31, val_split=pairs[:10])
+    assert len(kept.train) == 20 + 11  # half of one that is held out is not the same
     source, target = corpus.val[1]
     assert target.tolist() == corpus.tokenizer.encode_target("v10") == [1]
     assert source.tolist() == corpus.tokenizer.encode_source("w10 is here")

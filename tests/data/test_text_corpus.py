@@ -30,7 +30,7 @@ from slp_transformer.data.text_corpus import (
     gaps_between,
     temporary_working_dir,
 )
-from slp_transformer.data.token_file import TokenStore
+from slp_transformer.data.token_file import HEADER_BYTES, TokenStore
 
 KINDS = ("characters", "words", "bpe")
 TEXT = load_moby_dick()[:5000]
@@ -95,6 +95,9 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
     )
     names = {"train.npy", "val.npy", "held-out.json", "tokenizer.json", "checksums.json"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
+    for part, ids in (("train.npy", memory.train), ("val.npy", memory.val)):
+        assert (tmp_path / "run" / part).stat().st_size == HEADER_BYTES + 2 * len(ids)
+    assert disk.val.vocab_size == memory.tokenizer.vocab_size
 
 
 @pytest.mark.parametrize("kind", KINDS)

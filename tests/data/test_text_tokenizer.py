@@ -185,6 +185,7 @@ def test_no_text_no_tokenizer(kind, nothing):
             "vocab_size is for words and BPE: every character of the text is kept.",
         ),
         (["bpe", 255], "vocab_size must be at least 256 (a token for each byte), not 255."),
+        (["bpe", 0], "vocab_size must be at least 256 (a token for each byte), not 0."),
         (["words", 1], "vocab_size must be at least 2 (a word, <unk>), not 1."),
     ],
 )
