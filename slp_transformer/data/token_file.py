@@ -81,7 +81,8 @@ class TokenStore(ArrayTokens):
                 f"The tokens in {path} cannot be read: {error_message(error)}."
             ) from None
         except (ValueError, SyntaxError, TokenError) as error:  # the header is a Python literal
-            raise ValueError(f"{path} is damaged, or no file of tokens: {error}.") from None
+            reason = error_message(error)
+            raise ValueError(f"{path} is damaged, or no file of tokens: {reason}.") from None
         if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
             raise ValueError(f"{path} is no file of tokens that write_tokens wrote.")
         super().__init__(numpy.asarray(ids))

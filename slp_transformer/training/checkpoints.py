@@ -427,8 +427,8 @@ def resume_last_checkpoint(
         check_settings_unchanged("data", saved.data, state.data)
     except ValueError as error:
         raise ValueError(
-            f"The run in {out_dir} is another one: {error}. Resume it as it was, or choose "
-            "another folder."
+            f"The run in {out_dir} is another one: {str(error).removesuffix('.')}. Resume it as it "
+            "was, or choose another folder."
         ) from None
     saved.check_steps(state.config.steps, out_dir)
     changed = [

@@ -376,8 +376,8 @@ def load_manifest(folder: Path) -> Manifest:
             raise ValueError(f"The checkpoint {folder} is damaged: it lists {name!r}.")
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
-            has = "is missing" if found is None else f"has {found} bytes"
-            raise ValueError(f"The checkpoint {folder} is damaged: {name} {has}, not {size}.")
+            has = "is missing" if found is None else f"has {found} bytes, not {size}"
+            raise ValueError(f"The checkpoint {folder} is damaged: {name} {has}.")
     return manifest
 
 

@@ -55,6 +55,12 @@ NOT_OURS = [
         "longrope",
     ),
     ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "keep one of the two"),
+    # All that the older says stands in the newer, which says more; transformers reads the older.
+    ("llama", {"rope_scaling": {"rope_type": "default"}}, "keep one of the two"),
+    ("mistral", {"sliding_window": 3, "layer_types": ["full_attention"] * 2}, "layer_types"),
+    ("phi3", {"sliding_window": 3, "layer_types": ["full_attention"] * 2}, "layer_types"),
+    ("smollm3", {"sliding_window": 3, "layer_types": ["sliding_attention"] * 4}, "layer_types"),
+    ("qwen2", {"sliding_window": 3, "layer_types": ["sliding_attention"] * 2}, "layer_types"),
     ("mistral", {"sliding_window": "wide"}, "sliding_window"),
     ("mistral", {"layer_types": ["sliding_attention"]}, "layer_types"),
     ("smollm3", {"no_rope_layers": [1]}, "no_rope_layers"),

@@ -9,6 +9,7 @@ import safetensors.torch
 import torch
 from checkpoint_folders import checkpoint_folder
 from commands import SMALL, fine, output, refused, result, weights
+from whole import whole
 
 from slp_transformer import TransformerConfig
 from slp_transformer._internal.checksums import file_crc32, verify_files
@@ -255,7 +256,8 @@ def test_a_listing_may_name_files_of_its_own_folder_alone(name, tmp_path):
     (tmp_path / "own" / "a").mkdir(parents=True)
     (tmp_path / "b.txt").write_text("b", encoding="utf-8")
     listed = {name: file_crc32(tmp_path / "b.txt")}
-    with pytest.raises(ValueError, match=r"The corpus .*own is damaged \(.*there is no such file"):
+    told = f"The corpus {tmp_path / 'own'} is damaged ({name}: there is no such file): restore it."
+    with pytest.raises(ValueError, match=whole(told)):
         verify_files(tmp_path / "own", listed, "The corpus", "restore it")
 
 
@@ -289,10 +291,17 @@ def test_a_reader_begins_anew_when_its_checkpoint_was_deleted_meanwhile(run, mon
     moves.clear()
     name = "a checkpoint that stays"
     monkeypatch.setitem(run_folder.WAITS, name, run_folder.WAITS[name]._replace(seconds=0.0))
-    with pytest.raises(ValueError, match="a could not be read in 0 seconds, because a process"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "a could not be read in 0 seconds, because a process that trains in it saves "
+            "and deletes checkpoints all the time: try again, or let it keep more of them"
+            " (--keep-last)."
+        ),
+    ):
         read("a")
 
 
 def test_the_base_of_an_adapter_has_a_rank():
-    with pytest.raises(ValueError, match="rank"):
+    with pytest.raises(ValueError, match=whole("rank must be a whole number of 1 or more, not 0.")):
         run_folder.LoraBase("a", "0", 0)
