@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import check_finite_weights
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer._internal.tensor_files import open_tensors, write_tensors
@@ -211,12 +212,14 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
         The folder.
 
     Raises:
-        ValueError: if the model has no LoRA, no family has its parts, or the folder is not empty.
+        ValueError: if the model has no LoRA or numbers that are none, no family has its parts, or
+            the folder is not empty.
         ImportError: if safetensors is not installed.
     """
     factors = dict(iter_lora(model))
     if not factors:
         raise ValueError("The model has no LoRA matrices: add_lora makes some.")
+    check_finite_weights(model)
     config = read_adapted_config(model)
     family = choose_family(config)
     family.to_hf_config(config)  # or it refuses

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from slp_transformer._internal.atomic_write import write_file
-from slp_transformer._internal.bounds import MAX_SIDE_FILE_BYTES, MAX_TOKENIZER_PARTS
+from slp_transformer._internal.bounds import MAX_JSON_BYTES, MAX_TOKENIZER_PARTS
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_bounded, read_json, validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
@@ -299,7 +299,7 @@ def read_side_files(folder: Path) -> dict[str, str]:
     found = {}
     for path in filter(Path.is_file, (folder / name for name in SIDE_FILES)):
         try:
-            found[path.name] = read_bounded(path, MAX_SIDE_FILE_BYTES).decode("utf-8")
+            found[path.name] = read_bounded(path).decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not UTF-8: {error}.") from None
     return found
@@ -324,7 +324,8 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
             "models are published with one, also those that have a slow tokenizer of their own."
         )
     files = read_side_files(Path(folder))
-    tokenizer = make_tokenizer(read_json(path), path, config.begin_id, config.end_ids, files)
+    content = read_json(path, MAX_JSON_BYTES)
+    tokenizer = make_tokenizer(content, path, config.begin_id, config.end_ids, files)
     largest = tokenizer.library.largest_id
     if largest >= config.vocab_size:
         raise ValueError(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import check_finite_weights
 from slp_transformer._internal.atomic_write import (
     fsync_path,
     make_locked_folder,
@@ -307,7 +308,7 @@ def save_pretrained(
 
     Raises:
         ValueError: if the folder is there and not empty, or the model has a part that none of
-            these has, or LoRA matrices that are not merged.
+            these has, numbers that are none, or LoRA matrices that are not merged.
         ImportError: if safetensors is not installed.
     """
     folder = Path(folder)
@@ -316,6 +317,7 @@ def save_pretrained(
             "The model has LoRA matrices: merge them into its weights by merge_lora, or write them "
             "alone by save_adapter."
         )
+    check_finite_weights(model)
     config = to_modern_config(model)
     published = None if tokenizer is None else to_pretrained_tokenizer(tokenizer)
     if published is not None and published.end_ids:

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import socket
 import struct
 from pathlib import Path
@@ -15,7 +16,14 @@ from safetensors.torch import load_file, save_file
 from transformers import CONFIG_MAPPING
 
 from slp_transformer import add_lora
-from slp_transformer.modern import ModernConfig, from_pretrained, load_adapter, save_adapter
+from slp_transformer.modern import (
+    ModernConfig,
+    ModernLM,
+    from_pretrained,
+    load_adapter,
+    save_adapter,
+    save_pretrained,
+)
 from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS
 from slp_transformer.modern.hf_config import WITHOUT_EFFECT, HFConfigReader
 from slp_transformer.modern.hf_tokenizer import (
@@ -115,6 +123,49 @@ def test_a_part_that_is_not_here_is_refused_by_name(name, settings, why, tmp_pat
     with pytest.raises(ValueError, match=why) as refusal:
         from_pretrained(tmp_path)
     assert str(tmp_path) in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("config.json", 2**24),
+        ("generation_config.json", 2**24),
+        ("adapter_config.json", 2**24),
+        ("model.safetensors.index.json", 2**24),
+        ("tokenizer_config.json", 2**24),
+        ("tokenizer.json", 2**26),
+    ],
+)
+def test_json_that_would_take_gigabytes_of_memory_is_not_parsed(name, most, tmp_path):
+    foreign("llama", tmp_path)
+    for other in ("config.json", "tokenizer.json", "adapter_config.json"):
+        if not (tmp_path / other).exists():
+            (tmp_path / other).write_text("{}", encoding="utf-8")
+    if "index" in name:
+        (tmp_path / "model.safetensors").unlink()
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(most + 1)
+    config = ModernConfig(53)
+    with pytest.raises(ValueError, match=f"{re.escape(name)} is too large: .* {most:,} bytes"):
+        if "tokenizer" in name:
+            load_tokenizer(tmp_path, config)
+        elif "adapter" in name:
+            load_adapter(ModernLM(config), tmp_path)
+        else:
+            from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, -torch.inf])
+def test_weights_that_nobody_could_load_are_not_written(wrong, tmp_path):
+    model = ModernLM(ModernConfig(53))
+    with torch.no_grad():
+        model.stack.final_norm.gamma[3] = wrong
+    with pytest.raises(ValueError, match=r"stack\.final_norm\.gamma has NaN or infinite numbers"):
+        save_pretrained(model, tmp_path / "new")
+    add_lora(model, rank=2)
+    with pytest.raises(ValueError, match=r"stack\.final_norm\.gamma has NaN or infinite numbers"):
+        save_adapter(model, tmp_path / "new")
+    assert not any(tmp_path.iterdir())
 
 
 NORM = "model.norm.weight"
