@@ -39,6 +39,18 @@ def read_json(path: Path, most: int = MAX_SETTINGS_BYTES) -> Any:
         raise ValueError(f"{path} cannot be read: {error_message(error)}.") from None
 
 
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds settings by their names.
+
+    Raises:
+        ValueError: if it cannot be read, is too large, or holds something else.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must be a JSON object.")
+    return content
+
+
 def read_bounded(path: Path, most: int = MAX_SETTINGS_BYTES) -> bytes:
     """Return the content of a file of at most so many bytes.
 

@@ -281,10 +281,11 @@ def make_tokenizer(
     if isinstance(content, dict):  # texts are cut and padded here, by the model's own window
         content |= {"truncation": None, "padding": None}
         check_number_of_parts(content, where)
-    split = False
-    with contextlib.suppress(ValueError):  # whatever else it holds is of no matter here
+    try:
         settings = json.loads(side_files.get(TOKENIZER_CONFIG_FILE, "{}"))
-        split = isinstance(settings, dict) and settings.get("split_special_tokens") is True
+        split = settings.get("split_special_tokens") is True
+    except (ValueError, RecursionError, AttributeError):
+        raise ValueError(f"{where}: {TOKENIZER_CONFIG_FILE} beside it is no JSON object.") from None
     with translate_library_errors(f"{where} is no tokenizer that can be read"):
         tokenizer = BoundedTokenizer(json.dumps(content), split_special_tokens=split)
     return PretrainedTokenizer(tokenizer, begin_id, end_ids, side_files)
@@ -297,7 +298,7 @@ def read_side_files(folder: Path) -> dict[str, str]:
         ValueError: if a file is no text, or far too large.
     """
     found = {}
-    for path in filter(Path.is_file, (folder / name for name in SIDE_FILES)):
+    for path in filter(Path.exists, (folder / name for name in SIDE_FILES)):
         try:
             found[path.name] = read_bounded(path).decode("utf-8")
         except UnicodeDecodeError as error:

@@ -20,7 +20,7 @@ from slp_transformer._internal.atomic_write import (
     rename_path,
 )
 from slp_transformer._internal.docs_sections import see
-from slp_transformer._internal.json_files import read_json, write_json
+from slp_transformer._internal.json_files import read_settings, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.data.text_tokenizer import TextTokenizer
 from slp_transformer.language_model import TransformerLM
@@ -100,13 +100,9 @@ def read_published(folder: str | Path) -> Published:
             f"{folder} holds a LoRA adapter and no model: load the model that it is for, and add "
             "it by load_adapter, or by --adapter on the command line." + see("published models")
         )
-    content = read_json(path)
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} must be a JSON object.")
-    generating = folder / GENERATION_CONFIG_FILE
-    if generating.is_file():  # it has the last word about the tokens that end a text
-        defaults = read_json(generating)
-        ends = defaults.get(EOS_KEY) if isinstance(defaults, dict) else None
+    content, generating = read_settings(path), folder / GENERATION_CONFIG_FILE
+    if generating.exists():  # it has the last word about the tokens that end a text
+        ends = read_settings(generating).get(EOS_KEY)
         content |= {} if ends is None else {EOS_KEY: ends}
     settings = HFConfigReader(content, str(path))
     name = settings.get("model_type", str, "")

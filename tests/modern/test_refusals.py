@@ -7,8 +7,10 @@ import os
 import re
 import socket
 import struct
+from dataclasses import replace
 from pathlib import Path
 
+import published_tokenizers
 import pytest
 import torch
 from foreign import MODELS, foreign
@@ -166,6 +168,22 @@ def test_weights_that_nobody_could_load_are_not_written(wrong, tmp_path):
     with pytest.raises(ValueError, match=r"stack\.final_norm\.gamma has NaN or infinite numbers"):
         save_adapter(model, tmp_path / "new")
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", ["[1]", '{"eos_token_id": 3', "", "[" * 100_000, None])
+@pytest.mark.parametrize("name", ["generation_config.json", "tokenizer_config.json"])
+def test_a_damaged_file_beside_a_model_is_not_passed_over(name, content, tmp_path):
+    foreign("llama", tmp_path)
+    published_tokenizers.make_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    path = tmp_path / name
+    path.unlink(missing_ok=True)
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=name) as refusal:
+        load_tokenizer(tmp_path, replace(read_config(tmp_path), vocab_size=300))
+    assert "\n" not in str(refusal.value)
 
 
 NORM = "model.norm.weight"
@@ -389,9 +407,6 @@ def test_a_published_folder_with_something_else_than_a_file_is_not_waited_for(
         socket.socket(socket.AF_UNIX).bind(name)
     else:
         Path(name).mkdir()
-    if name == "generation_config.json":  # which need not be there
-        assert from_pretrained(".")
-        return
     with pytest.raises(ValueError, match=f"{name} |tokenizer"):
         load_tokenizer(Path(), from_pretrained(".").config)
 
