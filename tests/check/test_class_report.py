@@ -99,12 +99,29 @@ def test_an_answer_comes_back_as_it_was(answer):
     assert type(found) is type(answer) and str(found) == str(answer)
 
 
+def nested(depth: int) -> dict:
+    return {"list": [nested(depth - 1)]} if depth else {"tuple": []}
+
+
+def test_an_answer_of_just_as_much_as_may_be_is_read():
+    """As many axes, numbers and lists in lists; of text the first letters."""
+    data = 8 * "A" + "AAA="
+    assert decode_answer({"tensor": ["float", [1] * 8, data]}).shape == (1,) * 8
+    assert len(decode_answer({"list": [0] * 20_000})) == 20_000
+    assert decode_answer({"tensor": ["int", [20_000, 0], ""]}).shape == (20_000, 0)
+    assert str(decode_answer(nested(8))) == "[" * 8 + "()" + "]" * 8
+    assert decode_answer({"timeout": "a" * 301}) == TimedOut("a" * 300)
+
+
 @pytest.mark.parametrize(
     "sent",
     [
         "text", [], {}, {"tensor": ["float", [2], "AAAA"]}, {"tensor": ["float", [-1], ""]},
         {"tensor": ["object", [0], ""]}, {"tensor": ["int", [10**9, 0], ""]},
         {"tensor": 1}, {"pickle": "x"}, {"error": ["E"]}, {"list": [{"list": ["x"]}]},
+        {"tensor": ["float", [1] * 9, 8 * "A" + "AAA="]}, {"list": [0] * 20_001}, nested(9),
+        {"tensor": ["float", [2], 8 * "A" + "AAA="]}, {"tensor": ["int", [20_001, 0], ""]},
+        {"tensor": ["bool", [4_000, 4_000], ""]}, {"error": "E", "timeout": "E"}, {"error": "abc"},
     ],
 )  # fmt: skip
 def test_what_is_no_answer_is_refused(sent):

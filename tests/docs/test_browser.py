@@ -391,6 +391,22 @@ def test_the_search_fetches_its_index_when_it_is_wanted(browser, address):
         page.wait_for_url("**/07_training/#perplexity")
 
 
+def test_who_comes_to_a_page_that_is_missing_can_search(browser, address):
+    with opened(browser, f"{address}404.html") as page:
+        page.click(".slp-search-open")
+        page.keyboard.type("perplexity")
+        page.wait_for_selector(".slp-search-box a[href*='07_training']")
+
+
+@pytest.mark.parametrize("width", [390, 768, 1024, 1280])
+def test_no_column_of_the_equations_stands_off_the_screen(browser, address, width):
+    with opened(browser, f"{address}equations/", {"width": width, "height": 844}) as page:
+        room = page.locator(".slp-equations").bounding_box()
+        for cell in page.locator(".slp-equations tbody tr:first-child td").all():
+            at = cell.bounding_box()
+            assert room["x"] <= at["x"] and at["x"] + at["width"] <= room["x"] + room["width"] + 1
+
+
 def test_the_search_works_offline_once_it_has_worked(browser, address):
     with opened(browser, address) as page:
         page.click(".slp-search-open")

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zlib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from commands import SMALL, fine, output, refused, result, weights
 from whole import whole
 
 from slp_transformer import TransformerConfig
+from slp_transformer._internal import checksums
 from slp_transformer._internal.checksums import file_crc32, verify_files
 from slp_transformer.training import run_folder
 from slp_transformer.training.checkpoints import load_model
@@ -249,6 +251,17 @@ def test_one_flipped_bit_is_told_when_a_run_is_verified_or_resumed(run, capsys):
     flip(weights_path, 8 * weights_path.stat().st_size - 3201)
     fine("generate", "a", "--max-new-tokens", "2")  # readers compare sizes alone
     weights_path.write_bytes(before)
+
+
+def test_a_checksum_has_eight_digits_however_many_bytes_are_read_at_once(tmp_path, monkeypatch):
+    (path := tmp_path / "b.txt").write_bytes(b"665")
+    assert file_crc32(path) == f"{zlib.crc32(b'665'):08x}" == "00081566"
+    monkeypatch.setattr(checksums, "CHUNK_BYTES", 2)
+    assert file_crc32(path) == "00081566"
+    verify_files(tmp_path, {"b.txt": "00081566"}, "The corpus", "restore it")
+    told = f"The corpus {tmp_path} is damaged: b.txt is not what was written (its CRC-32 is "
+    with pytest.raises(ValueError, match=whole(f"{told}00081566, not 1): restore it.")):
+        verify_files(tmp_path, {"b.txt": "1"}, "The corpus", "restore it")
 
 
 @pytest.mark.parametrize("name", ["../b.txt", "a/../../b.txt", "..\\b.txt", "a", "gone"])

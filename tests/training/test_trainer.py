@@ -227,6 +227,14 @@ def test_dropout_draws_by_the_run_s_seed_and_leaves_the_caller_s_random_numbers_
     assert same(*trained)
 
 
+def test_a_model_that_comes_in_evaluation_mode_is_trained_with_its_dropout():
+    """As one does that was loaded, or trained before."""
+    loaded, new, plain = with_dropout().eval(), with_dropout().train(), with_dropout(dropout=0.0)
+    for model in (loaded, new, plain):
+        train(model, STREAM, STREAM, steps=2, batch_size=2, eval_interval=1)
+    assert same(loaded, new) and not same(loaded, plain) and not loaded.training
+
+
 def test_training_stops_when_patience_is_at_an_end():
     held_out = torch.tensor([3, 3, 3, 3, 3, 0, 3, 3])
     settings = {"steps": 200, "eval_interval": 5, "learning_rate": 0.05, "batch_size": 4}
