@@ -222,28 +222,6 @@ APART = """() => [...document.querySelectorAll('.slp-figure[style*="--slp-fit"]'
     }).map(f => ["one is below another", f.getAttribute('aria-label')])"""
 
 
-@pytest.mark.parametrize("name", ["", *(f"chapters/{stem}/" for stem in CHAPTERS)])
-def test_figures_fit_their_letters_can_be_read_and_formulas_are_broken(name, browser, address):
-    wrong = {}
-    with opened(browser, address + name, PHONE) as page:
-        cut = page.evaluate(CUT)
-        compared = page.locator('.slp-figure[style*="--slp-fit"]').count()
-        page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
-        look_at_all_boxes(page)
-        for width in (390, 1024, 1440):
-            page.set_viewport_size({"width": width, "height": 900})
-            page.wait_for_timeout(500)  # what moves on a change of size needs a moment
-            found = [found for look in (WIDE_BOXES, APART) for found in page.evaluate(look)]
-            found += page.evaluate(SMALL_LETTERS)[:3]
-            wide = page.evaluate("document.documentElement.scrollWidth")
-            if found or wide > width:
-                wrong[width] = (found, wide)
-    assert not wrong
-    # Three formulas in a row, three rows below each other: it scrolls, and says so.
-    assert cut == (name == "chapters/10_encoder_decoder/")
-    assert compared >= 3 or name != "chapters/09_inside/", "what is to be compared is side by side"
-
-
 CODE_CUT = """() => [...document.querySelectorAll('article pre > code')].filter(code => {
       code.style.contentVisibility = 'visible'; // one off the screen has no width yet
       return code.scrollWidth > code.clientWidth + 1;
@@ -327,36 +305,64 @@ def assert_each_step_has_a_figure_that_fits_and_a_sentence(page):
         assert all(one != after for one, after in pairwise(told))
 
 
-@pytest.mark.parametrize("stem", TOUCHED)
-def test_figures_to_touch_fit_at_each_step_and_answer_the_keyboard_in_words(stem, browser, address):
-    with opened(browser, f"{address}chapters/{stem}/", PHONE) as page:
+def assert_figures_fit_their_letters_can_be_read_and_formulas_are_broken(page, name):
+    wrong = {}
+    cut = page.evaluate(CUT)
+    compared = page.locator('.slp-figure[style*="--slp-fit"]').count()
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    look_at_all_boxes(page)
+    for width in (390, 1024, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(500)  # what moves on a change of size needs a moment
+        found = [found for look in (WIDE_BOXES, APART) for found in page.evaluate(look)]
+        found += page.evaluate(SMALL_LETTERS)[:3]
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        if found or wide > width:
+            wrong[width] = (found, wide)
+    assert not wrong
+    # Three formulas in a row, three rows below each other: it scrolls, and says so.
+    assert cut == (name == "chapters/10_encoder_decoder/")
+    assert compared >= 3 or name != "chapters/09_inside/", "what is to be compared is side by side"
+
+
+def assert_figures_to_touch_answer_the_keyboard_in_words(page, count):
+    figures = page.locator(".slp-touch")
+    assert figures.count() == count
+    for figure in figures.all():
+        status = figure.locator("[role=status]")
+        first = status.inner_text()
+        controls = figure.locator(".slp-controls :is(select, input, button:enabled)")
+        for control in controls.all():
+            label = control.evaluate("c => c.labels?.[0]?.textContent || c.textContent")
+            assert label.strip()
+        for value in figure.locator("output").all():
+            slider = value.locator("+ input")
+            assert value.inner_text() == slider.get_attribute("aria-valuetext")
+            assert slider.bounding_box()["height"] >= 24
+        control = controls.last
+        control.focus()
+        kind = control.evaluate("c => c.type")
+        key = "ArrowDown" if control.input_value() != "0" or kind != "range" else "ArrowUp"
+        page.keyboard.press({"checkbox": "Space"}.get(kind, key))
+        page.wait_for_function("([s, t]) => s.innerText !== t", arg=[
+            status.element_handle(), first
+        ])  # fmt: skip
+        assert not figure.locator("> .slp-figure").is_visible()
+    page.emulate_media(media="print")
+    assert figures.first.locator("> .slp-figure").is_visible()
+    assert not figures.first.locator(".slp-controls").is_visible()
+
+
+@pytest.mark.parametrize("stem", [None, *CHAPTERS], ids=str)
+def test_figures_fit_can_be_read_and_touched_and_formulas_are_broken(stem, browser, address):
+    """A page is opened once for all of it, the first one without a chapter's figures to touch."""
+    name = f"chapters/{stem}/" if stem else ""
+    with opened(browser, address + name, PHONE) as page:
+        assert_figures_fit_their_letters_can_be_read_and_formulas_are_broken(page, name)
         assert_each_step_has_a_figure_that_fits_and_a_sentence(page)
-        page.set_viewport_size(DESK)
-        figures = page.locator(".slp-touch")
-        assert figures.count() == TOUCHED[stem]
-        for figure in figures.all():
-            status = figure.locator("[role=status]")
-            first = status.inner_text()
-            controls = figure.locator(".slp-controls :is(select, input, button:enabled)")
-            for control in controls.all():
-                label = control.evaluate("c => c.labels?.[0]?.textContent || c.textContent")
-                assert label.strip()
-            for value in figure.locator("output").all():
-                slider = value.locator("+ input")
-                assert value.inner_text() == slider.get_attribute("aria-valuetext")
-                assert slider.bounding_box()["height"] >= 24
-            control = controls.last
-            control.focus()
-            kind = control.evaluate("c => c.type")
-            key = "ArrowDown" if control.input_value() != "0" or kind != "range" else "ArrowUp"
-            page.keyboard.press({"checkbox": "Space"}.get(kind, key))
-            page.wait_for_function("([s, t]) => s.innerText !== t", arg=[
-                status.element_handle(), first
-            ])  # fmt: skip
-            assert not figure.locator("> .slp-figure").is_visible()
-        page.emulate_media(media="print")
-        assert figures.first.locator("> .slp-figure").is_visible()
-        assert not figures.first.locator(".slp-controls").is_visible()
+        if stem:
+            page.set_viewport_size(DESK)
+            assert_figures_to_touch_answer_the_keyboard_in_words(page, TOUCHED[stem])
 
 
 @pytest.mark.parametrize("stem", TOUCHED)
