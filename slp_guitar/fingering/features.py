@@ -92,7 +92,7 @@ def style_features(grip: Grip, style: str) -> Features:
     if style == "movable" and len(grip) > 1 and frets:
         strings = [string for string, _ in grip]
         skipped = max(strings) - min(strings) + 1 - len(grip)
-        is_octave = len(grip) == 2 and skipped > 0
+        is_octave = len(grip) == 2 and skipped > 0 and grip[1].fret > grip[0].fret
         is_movable = is_octave or grip[0].fret > 0 or max(frets) > 4
         yield MOVABLE_OPEN, (len(grip) - len(frets)) * is_movable
         yield MOVABLE_FRETS, len({fret for _, fret in grip}) + skipped - is_octave

@@ -160,15 +160,18 @@ def test_a_piece_of_power_chords_keeps_one_shape_and_open_strings_out_of_it():
     few = [power[0], power[2]]
     assert finger_chords(few, DROP_D)[1] == [0, 0, 5]
     assert finger_chords([*few, power[0]], DROP_D)[1] == [5, 5, 5]
+    fifths = [(Note(6, n), Note(5, n + 2)) for n in (9, 12, 9, 11)]
+    # A fifth over a string that is skipped, 9 and 6, is no octave.
+    assert finger_chords(fifths, STANDARD) == [[4, 6], [7, 9], [4, 6], [6, 8]]
     parallel = [(Note(5, n), Note(4, n + 2), Note(3, n + 2)) for n in (1, 4, 3)]
     assert finger_chords(parallel, STANDARD) == [[1, 3, 3], [4, 6, 6], [3, 5, 5]]
     triads = [(Note(5, 3), Note(4, 2), Note(3, 0))] * 3  # three chords in six
-    assert finger_chords([*few, power[0], *triads], DROP_D)[1] == [0, 0, 5]
+    assert finger_chords([*few, *triads, power[0]], DROP_D)[1] == [0, 0, 5]
 
 
 def test_octaves_keep_one_shape_without_open_strings():
     octaves = [(Note(4, fret), Note(2, fret + 3)) for fret in (5, 7, 8, 5)]  # G3 could be open
-    assert finger_chords(octaves, STANDARD) == [[5, 8], [2, 5], [3, 6], [5, 8]]
+    assert finger_chords(octaves, STANDARD) == [[5, 8], [7, 10], [8, 11], [5, 8]]
 
 
 @pytest.mark.parametrize(

@@ -291,7 +291,7 @@ function styleFeatures(grip, style) {
   if (!frets.length) return [];
   const strings = grip.map(([string]) => string),
     skipped = Math.max(...strings) - Math.min(...strings) + 1 - grip.length,
-    isOctave = grip.length === 2 && skipped > 0,
+    isOctave = grip.length === 2 && skipped > 0 && grip[1][1] > grip[0][1],
     isMovable = isOctave || grip[0][1] > 0 || Math.max(...frets) > 4;
   return [
     [FINGERING.costNames.movableOpen, isMovable ? grip.length - frets.length : 0],
