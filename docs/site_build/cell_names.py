@@ -70,7 +70,13 @@ def _root(node: ast.expr) -> set[str]:
     return {node.id} if isinstance(node, ast.Name) else set()
 
 
-def _statements_of(source: str) -> dict[str, ast.stmt] | None:
+def assigned_in(*sources: str) -> set[str]:
+    """Return the names that cells assign; none of a cell that cannot be read."""
+    statements = [one for source in sources for one in (statements_of(source) or {}).values()]
+    return set().union(*(names_of(one).assigned for one in statements))
+
+
+def statements_of(source: str) -> dict[str, ast.stmt] | None:
     """Return a cell's statements by their trees; None if it cannot be read."""
     try:  # lines may be IPython's, such as `%timeit`
         tree = ast.parse(TransformerManager().transform_cell(source))
@@ -99,7 +105,7 @@ def find_bases(built: Sequence[str], texts: dict[int, str]) -> list[str]:
     found = []
     for place, source in enumerate(built):
         rests_on = by_all.copy()
-        old, new = _statements_of(source), _statements_of(texts.get(place, source))
+        old, new = statements_of(source), statements_of(texts.get(place, source))
         if (old is None or new is None) and place in texts:
             by_all |= {place}
         for tree, statement in ((new or {}) | (old or {})).items():

@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -268,7 +268,8 @@ def run_all(
 class Background:
     """Runs chapters in a server's background, two at a time, the latest version of each alone.
 
-    The chapter that somebody reads comes first: it does not wait for one that runs already.
+    Chapters that somebody reads come first. The one opened last does not wait for one that runs
+    already, and none that nobody reads is begun beside them.
 
     Attributes:
         failures: what went wrong, by key; a chapter is not tried again until its key changes.
@@ -279,7 +280,7 @@ class Background:
         cache: Cache,
         say: Callable[[str], None],
         done: Callable[[Chapter, str], None],
-        read_last: Callable[[], str] = lambda: "",
+        read: Callable[[], Sequence[str] | None] = tuple,
     ):
         """Begin with nothing to run.
 
@@ -287,13 +288,14 @@ class Background:
             cache: of outputs.
             say: tells what happens.
             done: called with a chapter and its key when it has run, or failed.
-            read_last: returns the stem of the chapter that was opened last.
+            read: returns the stems of the chapters that were opened, from the last one on; None
+                to begin with none yet.
         """
-        self.cache, self.say, self.done, self.read_last = cache, say, done, read_last
+        self.cache, self.say, self.done, self.read = cache, say, done, read
         self.failures: dict[str, ChapterError] = {}
         self._wanted: dict[str, str] = {}
         self._waiting: list[tuple[Chapter, str]] = []
-        self._num_running = 0
+        self._running: list[str] = []  # their stems
         self._lock = threading.Lock()
 
     def want(self, chapter: Chapter, key: str) -> None:
@@ -307,15 +309,20 @@ class Background:
         self.begin()
 
     def begin(self) -> None:
-        """Begin with those that are wanted, as far as there is room, the one that is read first."""
+        """Begin with those that are wanted, as far as there is room, those that are read first."""
         with self._lock:
-            read = self.read_last()
-            self._waiting.sort(key=lambda one: one[0].path.stem != read)
+            read = self.read()
+            if read is None:
+                return
+            place = {stem: number for number, stem in enumerate(read)}
+            self._waiting.sort(key=lambda one: place.get(one[0].path.stem, len(read)))
             while self._waiting:
-                is_read = self._waiting[0][0].path.stem == read
-                if self._num_running >= WORKERS + is_read:
+                stem = self._waiting[0][0].path.stem
+                room = WORKERS + (place.get(stem) == 0)
+                would_slow = stem not in place and not place.keys().isdisjoint(self._running)
+                if len(self._running) >= room or would_slow:
                     return
-                self._num_running += 1
+                self._running.append(stem)
                 job = self._waiting.pop(0)
                 threading.Thread(target=self._run, args=job, daemon=True).start()
 
@@ -338,7 +345,7 @@ class Background:
                         self.say(f"{chapter.name} is tried again, after {error!r}")
         finally:
             with self._lock:
-                self._num_running -= 1
+                self._running.remove(chapter.path.stem)
         if self._wanted.get(chapter.name) == key:
             self.done(chapter, key)
         self.begin()

@@ -26,6 +26,7 @@ from serving import PageServer
 from state import log, page_path, site
 
 QUIET_S = 4.0  # without an edit, before everything is built again
+OPENED_S = 10.0  # in which a page is opened after the start, before chapters run unasked
 LOOK_S = 0.4  # between looks for an edit while everything is built
 INDEX = "search.json"  # which needs all pages
 
@@ -92,12 +93,12 @@ class LiveBuild:
         self.spare = Path(self._own.name)
         self._finished: queue.SimpleQueue[Chapter] = queue.SimpleQueue()
         self._background = site.background = execution.Background(
-            site.cache, log.info, self._on_finished, self._read_last
+            site.cache, log.info, self._on_finished, self._read
         )
         self._is_due = site.deferring  # whether something is left for a build of everything
         if last.later:
             server.expect([*last.later, INDEX], self.wake.set)
-        self._changed_at = time.monotonic()
+        self._begun_at = self._changed_at = time.monotonic()
 
     def close(self) -> None:
         """Remove the folder."""
@@ -137,9 +138,16 @@ class LiveBuild:
                 self._background.want(chapter, site.keys[stem])
         self._background.begin()
 
-    def _read_last(self) -> str:
-        """Return the stem of the chapter that somebody has opened last."""
-        return self._server.opened_last.partition("chapters/")[2].partition("/")[0]
+    def _read(self) -> list[str] | None:
+        """Return the stems of chapters that somebody has opened, the last one first.
+
+        None for a while after the start: the page opened first may be a chapter, which then runs
+        first.
+        """
+        opened = self._server.opened
+        if not opened and time.monotonic() - self._begun_at < OPENED_S:
+            return None
+        return [one.removeprefix("chapters/").rstrip("/") for one in opened if "chapters/" in one]
 
     def _build_later(self) -> None:
         """Build pages that the first build has left, those first that somebody waits for."""

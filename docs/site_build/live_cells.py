@@ -15,7 +15,7 @@ import mkdocs_jupyter.nbconvert2
 import nbformat
 import notebook_html
 import postprocess
-from cell_names import find_bases
+from cell_names import assigned_in, find_bases, statements_of
 from chapter_source import Chapter
 from page_kernels import Event, Kernels
 from state import site
@@ -86,20 +86,21 @@ class LiveCells:
             yield {"kind": "bases", "bases": dict(zip(places, found, strict=True))}
         elif action == "run":
             source = texts.get(number, shown_source(cells[number]))
+            own = number if exercises.is_exercise(cells[number]) else None
+            check = "" if own is None else check_of(shown_source(cells[number]))
+            has_line = (statements_of(check) or {}).keys() <= (statements_of(source) or {}).keys()
             has_part = checks_a_part(source)
             if has_part and asked.get("follows"):
                 source = FOLLOWED.sub(FOLLOW, source)
             above = above_of(chapter, number)
             before = [texts.get(place, cells[place].source) for place in above]
             called = called_above(chapter, number, source, texts)
-            own = number if exercises.is_exercise(cells[number]) else None
-            check = "" if own is None else check_of(shown_source(cells[number]))
             for event in self.kernels.run(key, before, source, called, own):
                 if "outputs" in event:
                     is_built = number not in texts
                     shown = self.as_html(chapter, number, event.pop("outputs"), is_built)
                     event |= {"kind": "html", "html": shown}
-                    check = "" if VERDICT in shown else check
+                    check = "" if VERDICT in shown and has_line else check
                 if check and event.get("state") == "ok":
                     said = [NOT_CHECKED.format(check), event.get("text", "")]
                     event["text"] = " ".join(filter(None, said))
@@ -189,10 +190,11 @@ def called_above(
         texts: what the reader has changed, by the cells' numbers.
     """
     found: dict[int, str] = {}
+    given = assigned_in(*(chapter.code_cells[place].source for place in above_of(chapter, number)))
     for place in sorted((place for place in texts if place < number), reverse=True):
         if not exercises.is_exercise(chapter.code_cells[place]):
             continue
-        names = DEFINED.findall(texts[place])
+        names = {*DEFINED.findall(texts[place]), *assigned_in(texts[place])} - given
         if names and re.search(rf"\b({'|'.join(names)})\b", "\n".join([source, *found.values()])):
             found[place] = texts[place]
     return dict(sorted(found.items()))
@@ -204,7 +206,7 @@ FOLLOW = r"""display(check.\1(\2\3))
 from slp_transformer.check.own.wrong_part import follow
 print(follow("\1", \2))"""
 VERDICT = 'class="slp-verdict"'
-NOT_CHECKED = "Nothing was checked: its last line is to be {}"
+NOT_CHECKED = "The exercise was not checked: its last line is to be {}"
 
 
 def checks_a_part(source: str) -> bool:

@@ -46,7 +46,7 @@ class PageServer(ThreadingHTTPServer):
         mount_path: what addresses begin with, "/" or "/name/".
         cells: runs cells; None where nothing may be run.
         token: what a page has to know to run any.
-        opened_last: the place of the page that was opened last, below `mount_path`.
+        opened: the places of pages that were opened, below `mount_path`, the last one first.
     """
 
     daemon_threads = True
@@ -75,7 +75,7 @@ class PageServer(ThreadingHTTPServer):
         self.mount_path = mount_path
         self.cells = cells if self.server_address[0] in LOOPBACK else None
         self.token = secrets.token_urlsafe(24)
-        self.opened_last = ""
+        self.opened: list[str] = []
         self._changes: list[Collection[str] | None] = []
         self._changed = threading.Condition()
         self._kept: OrderedDict[str, bytes] = OrderedDict()
@@ -140,6 +140,12 @@ class PageServer(ThreadingHTTPServer):
         """Return a file that somebody waits for; None if nobody does."""
         with self._changed:
             return self._asked.pop(0) if self._asked else None
+
+    def open(self, place: str) -> None:
+        """Take note of a page that is opened."""
+        with self._changed:
+            rest = [one for one in self.opened if one != place]
+            self.opened = [place, *rest[: PAGES_KEPT - 1]]
 
     def release(self, name: str) -> None:
         """Let those go on who wait for a file, whether it has come or could not be made."""
@@ -245,7 +251,7 @@ class PageHandler(BaseHTTPRequestHandler):
         inside = posixpath.normpath(f"/{path[len(mount) :]}").lstrip("/")
         is_opened = self.headers.get("Sec-Fetch-Dest", "document") == "document"
         if is_opened and not posixpath.splitext(inside)[1]:
-            self.server.opened_last = f"{inside}/"
+            self.server.open(f"{inside}/")
         self.server.wait_for(inside)
         found = self.server.folder / inside
         if is_there(found / "index.html"):

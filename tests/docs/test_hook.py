@@ -306,9 +306,9 @@ def test_in_the_background_a_failure_is_kept_and_not_tried_again(project, monkey
     assert sorted(tried) == ["chapters/07_small.py", "chapters/08_bad.py"]
 
 
-def test_the_chapter_that_is_read_runs_at_once_and_no_other_meanwhile(project, monkeypatch):
-    begun, read, ended = [], [""], threading.Semaphore(0)
-    go = {name: threading.Event() for name in ("01", "02", "03", "04", "05")}
+def test_chapters_that_are_read_run_first_and_no_other_meanwhile(project, monkeypatch):
+    begun, read, ended = [], [None], threading.Semaphore(0)
+    go = {name: threading.Event() for name in ("01", "02", "03", "04", "05", "06")}
 
     def run(small):
         begun.append(small.path.stem)
@@ -330,19 +330,27 @@ def test_the_chapter_that_is_read_runs_at_once_and_no_other_meanwhile(project, m
 
     for name in go:
         background.want(chapter(project, CHAPTER, name), name)
+    begun_are()
+    read[0] = []
+    background.begin()
     begun_are("01", "02")
-    read[0] = "05"
+    read[0] = ["05"]
     background.begin()
     begun_are("01", "02", "05")
-    go["01"].set()
-    assert ended.acquire(timeout=30)
-    begun_are("01", "02", "05")  # two run
-    go["05"].set()
-    assert ended.acquire(timeout=30)
-    begun_are("01", "02", "03", "05")
-    for one in go.values():
-        one.set()
-    assert all(ended.acquire(timeout=30) for _ in range(3))
+    read[0] = ["04", "05"]  # in another tab
+    background.begin()
+
+    def end_is_followed_by(name, *begun):
+        go[name].set()
+        assert ended.acquire(timeout=30)
+        begun_are(*begun)
+
+    end_is_followed_by("01", "01", "02", "04", "05")
+    end_is_followed_by("02", "01", "02", "04", "05")  # two are read
+    end_is_followed_by("04", "01", "02", "04", "05")  # one is
+    end_is_followed_by("05", "01", "02", "03", "04", "05", "06")
+    end_is_followed_by("03", *go)
+    end_is_followed_by("06", *go)
 
 
 PICTURE = {"output_type": "display_data", "metadata": {}, "data": {"text/html": "<p><svg></svg>"}}

@@ -95,6 +95,17 @@ def test_the_reader_s_own_exercises_run_where_they_are_called(live):
     assert ask(live, 6, **mine)[0][1:] == (["given"], "between", {}, None)
 
 
+@pytest.mark.parametrize("text", ["one = abs", "from math import exp as one", "a, one = 1, abs"])
+def test_an_exercise_may_give_its_function_in_any_way(live, text, monkeypatch):
+    two = "def two(x):\n    return one(given, x)"
+    assert ask(live, 4, cell_3=text, cell_4=two)[0][3:] == ({3: text}, 4)
+    cells = Chapter().code_cells
+    cells[2] = cell("import given")
+    monkeypatch.setattr(site, "chapters", [Chapter(code_cells=cells)])
+    # what stands above the exercises needs none of them
+    assert ask(live, 4, cell_3="import given", cell_4=two)[0][3:] == ({}, 4)
+
+
 @pytest.mark.parametrize("options", ["", ", one_row=True"])
 def test_a_wrong_function_is_followed_after_its_verdict(live, options):
     text = f"def own(x):\n    return x\n\n\ncheck.softmax(own{options})"
@@ -140,6 +151,9 @@ def test_an_exercise_that_checks_nothing_says_which_line_does(live, monkeypatch)
     assert line in said and said.endswith(" More.")
     live.kernels.events = [{"kind": "outputs", "outputs": '<div class="slp-verdict">'}, ended]
     assert "text" not in ask(live, 3)[1][-1]
+    assert "text" not in ask(live, 3, cell_3="f = 1\ncheck.softmax( f,one_row = True )")[1][-1]
+    of_another = ask(live, 3, cell_3="def f(): ...\ncheck.softmax(lambda x: x, one_row=True)")
+    assert line in of_another[1][-1]["text"]
     live.kernels.events = [ended]
     assert "text" not in ask(live, 0)[1][-1]
     live.kernels.events = [ended | {"state": "error"}]

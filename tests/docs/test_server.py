@@ -191,7 +191,7 @@ def live(root, tmp_path):
 
     class Pages:
         folder = tmp_path / "site"
-        opened_last = ""
+        opened: list = []
         told: list = []
 
         def announce(self, urls):

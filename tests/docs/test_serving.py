@@ -116,11 +116,11 @@ def test_an_odd_address_is_answered_and_the_terminal_stays_silent(server, path, 
     assert not capfd.readouterr().err
 
 
-def test_the_page_that_was_opened_last_is_known(server):
-    for path in ("/a/", "/a.js", "/_live/live.js"):
+def test_the_pages_that_were_opened_are_known_the_last_one_first(server):
+    for path in ("/a/", "/b/", "/b/", "/a/", "/a.js", "/_live/live.js"):
         ask(server, path)
     ask(server, "/none/", Sec_Fetch_Dest="empty", **{"Sec-Fetch-Dest": "empty"})  # a script's
-    assert server.opened_last == "a/"
+    assert server.opened == ["a/", "b/"]
 
 
 def test_many_pages_at_once_are_all_answered(server):
@@ -472,7 +472,7 @@ def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, 
 def long_page(kind, k):
     """A section whose heading is far above what is read, after so many patches of a kind."""
     blocks = [f'<p id="p{n}" style="margin:0;height:90px">Paragraph {n}</p>' for n in range(40)]
-    new = '<div class="slp-output"><p style="height:130px">output {}</p></div>'
+    new = '<div class="slp-output"><p style="height:130.4px">output {}</p></div>'
     if kind == "inserted below the heading":
         blocks[0:0] = [new.format(n) for n in range(k)]
     if kind == "inserted just above":
@@ -480,7 +480,7 @@ def long_page(kind, k):
     if kind == "taken away":
         blocks[0:0] = [new.format(n) for n in range(40 - k)]
     if kind == "another height":
-        blocks[0] = f'<div class="slp-output"><p style="height:{50 + 37 * k}px">{k}</p></div>'
+        blocks[0] = f'<div class="slp-output"><p style="height:{50 + 37.4 * k}px">{k}</p></div>'
     if kind == "inserted below":
         blocks[30:30] = [new.format(n) for n in range(k)]
     if kind == "the block itself":

@@ -70,6 +70,10 @@
       .filter(({ box }) => box.top < innerHeight / 2)
       .at(-1);
 
+  /* How far what is read stands below its place: a browser scrolls by whole pixels, and what is left
+     of each patch would add up. */
+  let off = 0;
+
   /* The blocks on the screen: what is read is the topmost that is whole; others stand in for it where
      that is replaced, and at last a heading. @type {() => Place} */
   const place = () => {
@@ -83,7 +87,7 @@
       ...seen.filter(isWhole),
       ...seen.filter((one) => !isWhole(one)),
       ...(heading ? [heading] : []),
-    ].map(({ one, box }) => ({ one, top: box.top }));
+    ].map(({ one, box }) => ({ one, top: box.top - off }));
   };
   /* The element that is still there, and how far it has moved. @type {(where: Place) => number} */
   const movedBy = (where) => {
@@ -96,6 +100,8 @@
   const goTo = (where) => {
     const moved = movedBy(where);
     if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
+    const rest = movedBy(where);
+    off = Math.abs(rest) < 1 ? rest : 0; // more where the page ends
   };
 
   /* A place as it can be found on the same page when that is loaded again: by words below a heading. */
