@@ -30,12 +30,13 @@ READ_ANYWHERE: tuple[Callable[[str], object], ...] = (
 """What makes of a line of text something that a tab has."""
 READ_BESIDE_ROWS: tuple[Callable[[str], object], ...] = (
     *(is_rhythm_line, is_beat_line, states_repeat),
-    re.compile(r"[\s\d|.&+()\[\]_-]*").fullmatch,  # numbers of bars, beats and endings
+    re.compile(r"(?:\s|\||\[?\d++[.)]?[-_]*+\]?|_{3,}+)*+").fullmatch,  # of bars and endings
 )
+_ORNAMENT_PATTERN = re.compile(r"[-=_\s]*|(?:\s|([*#])\1\1++)*+")
 """Likewise, of a line right above rows, or right below."""
 MAX_LINES_AWAY = 3
-STRING_NAMES = [*"eEBGDA"]
-"""Which also stand at the other end of rows."""
+_END_OF_ROW_PATTERN = re.compile(r"[eEBGDA]|[\s|:*=_~-]*")
+"""What also stands behind rows: the name of the string, bar lines, signs of repeats."""
 _READ_MARKS_PATTERN = re.compile(
     r"<\d{1,2}(?:\.\d)?>"
     r"|\d+(?:b(?:\(?(?:[13]/[24]|\d{1,2})\)?(?:r\(?\d{1,2}\)?)?)?|[hHpP/s~]|\\(?!-+\d+/))?"
@@ -75,9 +76,8 @@ def find_unread_text(
         is_wrapped = not tidy[number - 1] and is_string_line(line)
         tests = READ_ANYWHERE + (READ_BESIDE_ROWS if number in beside else ())
         is_read = number in rows or number in known or is_wrapped or strip_title(line) in titles
-        return (
-            not is_read and bool(re.search(r"\w", line)) and not any(test(line) for test in tests)
-        )
+        says = not _ORNAMENT_PATTERN.fullmatch(line) if number in beside else re.search(r"\w", line)
+        return not is_read and bool(says) and not any(test(line) for test in tests)
 
     problems, marks = [], dict[str, tuple[int, int]]()
     for left_out, group in groupby(range(1, len(written) + 1), key=is_left_out):
@@ -90,7 +90,7 @@ def find_unread_text(
         line = written[number - 1]
         line = line if line.startswith(tidy[number - 1]) else tidy[number - 1]
         apart = blank_out_label(line.expandtabs())[len(row.rstrip()) :].strip()
-        if re.search(r"\w", apart) and not states_repeat(apart) and apart not in STRING_NAMES:
+        if not _END_OF_ROW_PATTERN.fullmatch(apart) and not states_repeat(apart):
             problems.append(ReadProblem(source, number, f"{apart[:40]!r} beside a row is left out"))
         for mark in _READ_MARKS_PATTERN.sub("", row):
             count, first = marks.get(mark, (0, number))

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from slp_guitar.ascii.marks import WHOLE_STEP_QUARTER_TONES
 from slp_guitar.ascii.reader import looks_like_time_signature
+from slp_guitar.ascii.unread import READ_ANYWHERE
 from slp_guitar.fretboard import get_string_names
 from slp_guitar.playing_signs import PLAYING_SIGNS
 from slp_guitar.tab import Bar, Tab, TabNote, check_tab
-from slp_guitar.tab_header import find_title, format_tuning_line, is_style_line
+from slp_guitar.tab_header import find_title, format_tuning_line
 from slp_guitar.techniques import TECHNIQUES
 
 MIN_BEAT_COLUMNS = 4
@@ -139,7 +140,7 @@ def compute_columns_per_step(bars: tuple[Bar, ...]) -> int:
 def _format_header(tab: Tab) -> list[str]:
     """Title, style, tuning and capo, a line each."""
     title, style, track = (" ".join(text.split()) for text in (tab.title, tab.style, tab.track))
-    is_plain = find_title([title]) == title and not is_style_line(title)
+    is_plain = find_title([title]) == title and not any(test(title) for test in READ_ANYWHERE)
     lines = [
         (title if is_plain else f"title: {title}", title),
         (f"style: {style}", style),

@@ -117,8 +117,8 @@ class _Song:
             self.omissions.record_unread(CONTENTS.find_unread(bar), number)
 
     def read_tempos(self, root: ET.Element) -> None:
-        """Read the tempos, and name the other automations."""
-        for automation in root.iterfind("MasterTrack/Automations/Automation"):
+        """Read the tempos, and name the other automations, those of tracks among them."""
+        for automation in root.iterfind(".//Automations/Automation"):
             whole = ET.Element("Automations")
             whole.append(automation)
             place_of_bar = int(automation.findtext("Bar") or 0)

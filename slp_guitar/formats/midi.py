@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from slp_guitar.bounds import MAX_BARS, MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_guitar.formats import safe_read
 from slp_guitar.formats.notation import TUPLET_TIMES
-from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder, build_tabs
+from slp_guitar.formats.tab_builder import BarHeader, NoteEvent, TabBuilder, bar_starts, build_tabs
 from slp_guitar.formats.unread import Contents, Omissions
 from slp_guitar.fretboard import Note, Tuning
 from slp_guitar.tab import MAX_STEPS_PER_QUARTER, ReadProblem, Tab, Technique
@@ -142,14 +142,14 @@ def read_midi_tabs(
             names = ", ".join(str(track) for track in used)
             apart = "one by one" if len(parts) > 1 else "together"
             omissions.record(f"tracks {names} are read {apart}; --tracks chooses some")
-    found = []
+    found, headers = [], _build_bar_headers(contents, chosen, unit, used)
     for guitar, name, notes in parts:
         strings = _find_strings(guitar, contents.programs[notes[0].track]) if guitar else {}
         if guitar and any(note.pitch < strings.get(note.channel, (0, 128))[1] for note in notes):
             what = "has notes on none of its strings; they are read by their pitches"
             omissions.record(f"{name or 'a track'} {what}")
             guitar = None
-        builder = TabBuilder(name, guitar, _build_bar_headers(contents, chosen, unit, used))
+        builder = TabBuilder(name, guitar, headers)
         for note in _quantize_notes(notes, ticks, unit):
             string, open_pitch = strings[note.channel] if guitar else (0, 0)
             place = Note(string, note.pitch - open_pitch)
@@ -159,8 +159,10 @@ def read_midi_tabs(
         found.append(builder)
     is_part = len(found) > 1 and 1 in used  # the first track's name is not the piece's then
     title = "" if is_part else contents.track_names.get(1, "")
-    for (track, channel, name), (count, tick) in contents.unread.items():
-        if not channel or channel in used_channels and track in used:
+    silent = contents.track_names.keys() - {1, *(note.track for note in contents.notes)}
+    omissions.record("track_name left out", count=sum(contents.track_names[n] > "" for n in silent))
+    for (_, channel, name), (count, tick) in contents.unread.items():
+        if not channel or channel in used_channels:
             bar_number = found[0].bar_number_at(Fraction(tick, ticks))
             omissions.record(f"{name} left out", bar_number, count)
     return build_tabs(contents.source, title, found, omissions=omissions)
@@ -233,7 +235,7 @@ def _read_contents(path: str | Path) -> _MidiContents:
 def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]) -> None:
     """Add the messages of one track."""
     now, sounding = 0, defaultdict[tuple[int, int], deque[int]](deque)
-    loudness: dict[int, int] = {}  # by channel, of its first note
+    loudness: dict[tuple[int, str], int] = {}  # by channel, of its first note
     pedaled: defaultdict[int, list[_PlayedNote]] = defaultdict(list)  # by channel, while it is down
     down: set[int] = set()
 
@@ -292,7 +294,7 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
     contents.length_ticks[track_number] = now
 
 
-def _unread_names(message: Any, loudness: dict[int, int]) -> Iterator[str]:
+def _unread_names(message: Any, loudness: dict[tuple[int, str], int]) -> Iterator[str]:
     """Yield what of a message is left out; `loudness` has that of the first note of channels."""
     kind, name = message.type, message.type
     if kind == "control_change":
@@ -307,10 +309,9 @@ def _unread_names(message: Any, loudness: dict[int, int]) -> Iterator[str]:
     value = f"{name}={getattr(message, 'value', '')}"
     if CONTENTS.leaves_out(kind, name, f"{kind} {data}", value):
         yield kind if kind == "pitchwheel" else name
-    if kind == "note_on" and message.velocity:
-        usual = loudness.setdefault(message.channel, message.velocity)
-        if message.velocity != usual:
-            yield "note_on velocity"
+    elif kind in ("note_on", "note_off") and message.velocity:
+        if message.velocity != loudness.setdefault((message.channel, kind), message.velocity):
+            yield f"{kind} velocity"
 
 
 def _describe_parts(contents: _MidiContents) -> str:
@@ -400,14 +401,13 @@ def _nearest_step(tick: int, ticks_per_quarter: int, unit: int) -> int:
 def _quantize_notes(
     notes: list[_PlayedNote], ticks_per_quarter: int, unit: int
 ) -> list[_PlayedNote]:
-    """Return notes with times in steps; of those at one pitch that begin together the longest."""
-    kept: dict[tuple[int, int, int], _PlayedNote] = {}
+    """Return notes with times in steps; the longest of those at once at a pitch first."""
+    moved = []
     for note in notes:
         start = _nearest_step(note.start, ticks_per_quarter, unit)
         end = max(start + 1, _nearest_step(note.end, ticks_per_quarter, unit))
-        key = start, note.pitch, note.channel
-        kept[key] = note._replace(start=start, end=max(end, kept[key].end if key in kept else 0))
-    return [kept[key] for key in sorted(kept)]
+        moved.append(note._replace(start=start, end=end))
+    return sorted(moved, key=lambda note: (note.start, note.pitch, note.channel, -note.end))
 
 
 def _build_bar_headers(
@@ -451,6 +451,11 @@ def _build_bar_headers(
         start += length
         if len(bars) > MAX_BARS:
             raise ValueError(f"{contents.source} has more than {MAX_BARS:,} bars.")
+    lines = bar_starts(bars)
+    for place, _ in [*meters, *keys]:
+        if place < end and place != lines[(number := bisect_right(lines, place)) - 1]:
+            what = "keys and time signatures inside bars are moved to the next bar line"
+            contents.omissions.record(what, number)
     return bars
 
 

@@ -104,8 +104,11 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
 def _iter_parts(element: ET.Element) -> Iterator[tuple[tuple[str, ...], ET.Element]]:
     """Yield what is in an element, as `iter_xml_parts`; words that are a sign are called so."""
     for names, part in iter_xml_parts(element):
-        is_sign = part.tag == "words" and parse_playing_sign(part.text or "")
-        yield ("a sign in words",) if is_sign else names, part
+        if part.tag == "words" and parse_playing_sign(part.text or ""):
+            names = ("a sign in words",)
+        elif part.tag == "movement-title" and element.findtext("work/work-title"):
+            names = ("movement-title beside a work-title",)
+        yield names, part
 
 
 CONTENTS = Contents("musicxml", _iter_parts)
@@ -208,6 +211,7 @@ class _PartReader:
                         now += length
                     case "barline":
                         endings = _read_barline(element, bar, endings)
+                        bar.signs += _read_signs(element)
                     case "direction" | "sound":
                         tempo = _read_tempo(element)
                         if tempo is not None and 1 <= tempo <= MAX_TEMPO:
@@ -304,7 +308,7 @@ class _PartReader:
         if fretted and left > 0 and self.tab_staff not in staves:
             self.builder.omissions.record("notes without a string are left out", count=left)
         starts = tab_builder.bar_starts(self.bars)
-        first_voice: str | None = None
+        voices: dict[str, int] = {}
         open_pitches: dict[int, int] = {}
         last_pitches: dict[tuple[int, int], int] = {}  # by voice and string
         for index, begin, length, half_steps, _, has_tie, place, tags, element in notes:
@@ -315,8 +319,9 @@ class _PartReader:
                 note = Note(*map(int, place))
                 open_pitches.setdefault(note.string, pitch - note.fret - self.capo)
             voice = element.findtext("voice", "1")
-            first_voice = voice if first_voice is None else first_voice
-            number = 1 if voice == first_voice else 2
+            number = min(voices.setdefault(voice, len(voices) + 1), 2)
+            what = "notes of further voices are read as of the second"
+            self.builder.omissions.record(what, index + 1, count=int(voices[voice] > 2))
             techniques = _read_techniques(element, tags) if tags else set()
             event = NoteEvent(onset, length, note, techniques, number)
             is_same = last_pitches.get((number, note.string), pitch) == pitch or not fretted
@@ -388,10 +393,10 @@ SIGN_OF_SOUND = {
 
 
 def _read_signs(element: ET.Element) -> tuple[str, ...]:
-    """Return the signs that a direction or sound gives, in words if it has some."""
+    """Return the signs that a direction, bar line or sound gives, in words if it has some."""
     texts = [each.text or "" for each in element.iterfind("direction-type/words")]
     signs = [sign for text in texts if (sign := parse_playing_sign(text))]
-    drawn = (each.tag for each in element.iterfind("direction-type/*"))
+    drawn = (each.tag for each in (*element, *element.iterfind("direction-type/*")))
     sound = element if element.tag == "sound" else element.find("sound")
     named = [*drawn, *(sound.keys() if sound is not None else ())]
     return tuple(signs or dict.fromkeys(SIGN_OF_SOUND[n] for n in named if n in SIGN_OF_SOUND))

@@ -247,6 +247,12 @@ def test_whatever_is_written_is_read_back_as_it_was(tmp_path, seed):
     assert read_tab_file(tmp_path / "tab.txt")[0] == [replace(read, source="tab.txt")]
 
 
+@pytest.mark.parametrize("title", ["Capo 2", "Guitar 2", "Tempo: 90", "3/4"])
+def test_a_title_that_states_something_is_a_title(title):
+    ((read,), _) = parse_ascii_tabs(format_tab(replace(C_AND_RUN, title=title)))
+    assert (read.title, read.tuning, read.track) == (title, C_AND_RUN.tuning, C_AND_RUN.track)
+
+
 def test_a_dead_note_is_an_x():
     dead = Event(0, (Note(2, 3),), techniques=((Technique("dead"),),))
     assert "B|x-" in format_tab(Tab(bars=(Bar(4, (dead,)),)))

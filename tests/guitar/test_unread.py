@@ -69,10 +69,28 @@ IN_GPIF = [
     ("BAR", "<Fermatas><Fermata /></Fermatas>", "Fermatas"),
     ("BAR", "<FreeTime />", "FreeTime"),
     ("BAR", "<TripletFeel>Triplet8th</TripletFeel>", "TripletFeel"),
+    ("BAR", "<Key><AccidentalCount>2</AccidentalCount><Mode>Dorian</Mode></Key>", "Mode"),
+    ("BAR", "<Directions><Jump>DaNirvana</Jump></Directions>", "Jump"),
     ("MASTER", "<Automation><Type>Sync</Type><Bar>1</Bar></Automation>", "Automation Sync"),
     ("TRACK", '<Lyrics><Line><Text>la</Text></Line></Lyrics>', "Lyrics"),
     ("TRACK", '<LetRingThroughout />', "LetRingThroughout"),
     ("SCORE", "<Artist>Nobody</Artist>", "Artist"),
+    (
+        "TRACK",
+        "<Automations><Automation><Type>DSPParam_12</Type><Bar>1</Bar></Automation></Automations>",
+        "Automation DSPParam_12",
+    ),
+    *(
+        (
+            "WAY",
+            f"""<Property name="Bended" /><Property name="BendOriginValue">
+            <Float>{a}</Float></Property><Property name="BendMiddleValue"><Float>100</Float>
+            </Property>
+            <Property name="BendDestinationValue"><Float>{b}</Float></Property>""",
+            f"Property {name}",
+        )
+        for a, b, name in ((100, 100, "BendOriginValue"), (0, 0, "BendDestinationValue"))
+    ),
 ]  # fmt: skip
 
 
@@ -90,6 +108,13 @@ def test_a_sign_of_guitar_pro_8_is_named(tmp_path, place, sign, name):
     after = said(gp(tmp_path, place, sign))
     check(said(gp(tmp_path)), after, name)
     assert place in ("TRACK", "SCORE") or all("the first in bar 2" in each for each in after)
+
+
+def test_signs_where_to_go_on_are_read(tmp_path):
+    for tag, sign in (("Target", "Fine"), ("Jump", "DaCapoAlFine")):
+        path = gp(tmp_path, "BAR", f"<Directions><{tag}>{sign}</{tag}></Directions>")
+        ((tab,), problems) = registry.read_any_tab_file(path)
+        assert tab.bars[1].signs == (sign,) and not [each for each in problems if tag in str(each)]
 
 
 def test_a_keyboard_is_read_by_pitch_and_the_guitar_beside_it_by_strings(tmp_path):
@@ -228,6 +253,16 @@ IN_MUSICXML = [
     ("TECHNICAL", "<fingering>5</fingering>", "fingering"),
     ("TECHNICAL", "<up-bow/>", "up-bow"),
     ("TECHNICAL", "<bend><bend-alter>2</bend-alter><release/></bend>", "release"),
+    ("TECHNICAL", "<bend><bend-alter>-2</bend-alter></bend>", "bend-alter"),
+    ("MEASURE", "<attributes><key><fifths>9</fifths></key></attributes>", "fifths"),
+    ("MEASURE", "<attributes><key><mode>dorian</mode></key></attributes>", "mode"),
+    ("MEASURE", "<sound><play><mute>palm</mute></play></sound>", "play"),
+    ("SCORE", "<identification><source>Urtext</source></identification>", "source"),
+    (
+        "SCORE",
+        "<work><work-title>A</work-title></work><movement-title>B</movement-title>",
+        "movement-title beside a work-title",
+    ),
 ]  # fmt: skip
 
 
@@ -244,6 +279,21 @@ def test_an_element_of_musicxml_is_named(tmp_path, place, sign, name):
     after = said(xml(tmp_path, place, sign))
     check(said(xml(tmp_path)), after, name)
     assert place == "SCORE" or f"{name} left out (the first in bar 2)" in after
+
+
+def test_signs_at_bar_lines_are_read_and_third_voices_named(tmp_path):
+    path = xml(tmp_path, "MEASURE", "<barline><coda/></barline>")
+    text = path.read_text(encoding="utf-8")
+    for voice in "132":
+        text = text.replace("<duration>4</duration></note>", f"<duration>4</duration>@{voice}", 1)
+        text = text.replace(f"@{voice}", f"<voice>{voice}</voice></note>")
+    note = "<note><pitch><step>A</step><octave>4</octave></pitch><duration>1</duration>"
+    more = "".join(f"{note}<voice>{voice}</voice></note>" for voice in (2, 3))
+    path.write_text(text.replace("</measure></part>", f"{more}</measure></part>"), encoding="utf-8")
+    ((tab,), problems) = registry.read_any_tab_file(path)
+    assert tab.bars[1].signs == ("Coda",)
+    further = "notes of further voices are read as of the second (the first in bar 2)"
+    assert [each.message for each in problems] == [further]
 
 
 def test_a_part_that_is_left_out_decides_nothing_about_the_bars_of_others(tmp_path):
@@ -295,6 +345,32 @@ def test_an_event_of_midi_is_named(tmp_path, name):
     assert f"{name} left out (the first in bar 2)" in after
 
 
+def test_what_another_track_does_to_a_channel_is_named(tmp_path):
+    note = [mido.Message("note_on", note=64), mido.Message("note_off", note=64, time=1920)]
+    other = [
+        mido.MetaMessage("track_name", name="By nobody"),
+        mido.Message("control_change", control=1, value=9, time=1920),
+    ]
+    inside = [mido.MetaMessage("key_signature", key="D", time=480)]
+    file = mido.MidiFile(tracks=[mido.MidiTrack(own) for own in (note, other, inside)])
+    file.save(tmp_path / "a.mid")
+    moved = "keys and time signatures inside bars are moved to the next bar line"
+    assert sorted(said(tmp_path / "a.mid")) == [
+        "control_change 1 left out (the first in bar 2)",
+        f"{moved} (the first in bar 1)",
+        "track_name left out",
+    ]
+
+
+def test_notes_struck_twice_are_named(tmp_path):
+    messages = [mido.Message("note_on", note=64), mido.Message("note_on", note=64)]
+    messages += [mido.Message("note_off", note=64, time=t) for t in (480, 0)]
+    mido.MidiFile(tracks=[mido.MidiTrack(messages)]).save(tmp_path / "a.mid")
+    assert said(tmp_path / "a.mid") == [
+        "notes on a string that is struck already are left out (the first in bar 1)",
+    ]
+
+
 # --- alphaTex -------------------------------------------------------------------------------------
 
 EFFECTS = (
@@ -344,6 +420,16 @@ def test_a_line_of_text_is_named(tmp_path, line):
         assert said(txt(tmp_path, text)) == [
             f"a line of text is left out: {line!r}".replace("   ", " ")
         ]
+
+
+@pytest.mark.parametrize(
+    "line", ["  >   >", "  ^", "  ~~~~", "  -3-", "  (3)", "  .   .", "  <  >"]
+)
+def test_a_line_of_signs_beside_rows_is_named(tmp_path, line):
+    words = " ".join(line.split())
+    assert said(txt(tmp_path, f"{line}\n{ROWS}")) == [f"a line of text is left out: {words!r}"]
+    for read in ("- - - -", "*******", " 1   2   3", "=== ==="):
+        assert said(txt(tmp_path, f"{read}\n{ROWS}")) == []
 
 
 @pytest.mark.parametrize("mark", "()[]{}^%+.?&$#=tTvrqz"[:13].replace("=", ""))
