@@ -3,6 +3,7 @@
 python .ci/check_wheel.py dist                            # files and metadata
 python .ci/check_wheel.py dist --tag v0.3.0               # and the version
 python .ci/check_wheel.py dist --install torch==2.13.0    # and use it in an empty environment
+python .ci/check_wheel.py dist --within env               # or in one that is there
 """
 
 import argparse
@@ -100,12 +101,14 @@ def check_version(version: str, tag: str) -> None:
         sys.exit(f"CHANGELOG.md has no section and date for {version}.")
 
 
-def use(wheel: Path, first: list[str]) -> None:
+def use(wheel: Path, first: list[str], environment: Path | None) -> None:
     """Install the wheel in an empty environment and train, generate, check and finger with it."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        venv.create(folder / "env", with_pip=True)
-        scripts = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
+        if environment is None:
+            environment = folder / "env"
+            venv.create(environment, with_pip=True)
+        scripts = environment / ("Scripts" if os.name == "nt" else "bin")
 
         def run(program: str, *arguments: str) -> None:
             subprocess.run([scripts / program, *arguments], cwd=folder, check=True)
@@ -120,11 +123,10 @@ def use(wheel: Path, first: list[str]) -> None:
         run("slp-transformer", "train", "text", "texts", "--out-dir", "mine", *tiny)
         run("slp-transformer", "generate", "mine", "--prompt", "It was", "--max-new-tokens", "20")
         run("slp-transformer", "train", "tabs", "--out-dir", "tabs", *tiny)
-        run(
-            "slp-transformer", "generate", "tabs", "--output", "piece.mid", "--max-new-tokens", "40"
-        )
+        short = ["--max-new-tokens", "40"]
+        run("slp-transformer", "generate", "tabs", "--output", "piece.mid", *short)
         run("slp-transformer", "tab", "piece.mid", "-o", "piece.gp5")
-        run("slp-transformer", "generate", "guitar", "--output", "song.gp5")
+        run("slp-transformer", "generate", "guitar", "--output", "song.gp5", *short)
 
 
 if __name__ == "__main__":
@@ -132,6 +134,7 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tag")
     parser.add_argument("--install", nargs="*", metavar="FIRST")
+    parser.add_argument("--within", type=Path, metavar="ENVIRONMENT")
     options = parser.parse_args()
     (wheel,) = options.folder.glob("*.whl")
     (sdist,) = options.folder.glob("*.tar.gz")
@@ -139,5 +142,6 @@ if __name__ == "__main__":
         check_version(wheel.name.split("-")[1], options.tag)
     check_files(wheel)
     check_metadata(wheel, sdist, is_release=bool(options.tag))
-    if options.install is not None:
-        use(wheel.resolve(), options.install)
+    if options.install is not None or options.within:
+        within = options.within and options.within.absolute()
+        use(wheel.resolve(), options.install or [], within)

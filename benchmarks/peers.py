@@ -130,7 +130,7 @@ def hugging_face(size: Size, context: int) -> nn.Module:
     """Hugging Face's GPT-2, with PyTorch's fused attention."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    config = GPT2Config(  # type: ignore[call-arg]  # transformers takes any further setting
+    config = GPT2Config(
         vocab_size=VOCABULARY,
         n_positions=context,
         n_embd=size.width,

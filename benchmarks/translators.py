@@ -229,7 +229,7 @@ def t5(size: Size) -> nn.Module:
     """Hugging Face's T5, with its relative positions."""
     from transformers import T5Config, T5ForConditionalGeneration
 
-    config = T5Config(  # type: ignore[call-arg]  # transformers takes any further setting
+    config = T5Config(
         vocab_size=size.words,
         d_model=size.width,
         d_kv=size.width // size.heads,

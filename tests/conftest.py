@@ -118,6 +118,7 @@ def pytest_collection_modifyitems(items):
     assert all(map(has_slow_tests, slow)), "a file with slow tests does not say so"
     long = ("test_chapters", "test_run_folder", "test_campaigns", "test_training_process")
     long += ("test_site", "test_reuse_page", "test_example_task", "test_browser", "test_processes")
+    long += ("test_gpu_command", "test_typos", "test_reuse", "test_short_path", "test_own_model")
     places = {name: place for place, name in enumerate(long)}
     items.sort(key=lambda item: places.get(item.path.stem, len(long)))
 

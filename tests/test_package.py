@@ -276,4 +276,6 @@ def test_no_module_imports_itself_by_way_of_others():
 @pytest.mark.parametrize("package", ["slp_transformer", "slp_transformer.modern", "slp_guitar"])
 def test_dir_names_what_is_public_and_nothing_else_of_the_imports(package):
     module = importlib.import_module(package)
-    assert {*module.__all__} <= {*dir(module)} and "attach" not in dir(module)
+    assert {*module.__all__} <= {*dir(module)}
+    assert not {"attach", "TYPE_CHECKING"} & {*dir(module)}
+    assert not hasattr(module, "no_such_name") and not hasattr(module, "__no_such_name__")

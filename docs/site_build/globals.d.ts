@@ -20,6 +20,7 @@ interface OnPage extends HTMLInputElement {
   open: any;
   options: HTMLOptionsCollection;
   show(tex: string, how?: string): Promise<void>;
+  firstDeed(): Promise<void>;
   guitarPro(): Uint8Array<ArrayBuffer>;
   /** Of a line of a score that alphaTab draws: which it is, whether it is asked for, and what is
      drawn. */

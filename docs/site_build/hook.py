@@ -375,8 +375,7 @@ def on_post_page(output, page, config):
         ours = f'<link rel="stylesheet" href="{relative("assets/site.css", page)}">'
         katex = ours.replace("site.css", "katex/katex.min.css")
         output = output.replace(ours, katex + ours, 1)
-    page_js = f'<script src="{relative("assets/page.js", page)}"></script>'  # before the theme's
-    page_js += f'<script src="{relative("assets/search.js", page)}" defer></script>'
+    page_js = ""
     if 'class="slp-chapter' in output or 'class="slp-cards"' in output:
         page_js += f'<script src="{relative("assets/reading.js", page)}" defer></script>'
     if 'class="slp-path"' in output:

@@ -21,6 +21,20 @@ def is_all_finite(tensor: Tensor) -> bool:
     return bool(torch.stack(tensor.aminmax()).isfinite().all())
 
 
+def check_finite_weights(model: Any) -> None:
+    """Refuse weights with which no model could be loaded again.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    for name, W in model.state_dict().items():
+        if not is_all_finite(W):
+            raise ValueError(
+                f"{name} has NaN or infinite numbers as {str(W.dtype).removeprefix('torch.')}, so "
+                "nothing is written: where they are too large for float16, choose bfloat16."
+            )
+
+
 def check_feature_axis(name: str, X: Tensor, model_dim: int) -> None:
     """Refuse an input with fewer than two axes, or whose rows are not of size `model_dim`.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.atomic_write import check_is_file, error_message, write_file
-from slp_transformer._internal.bounds import MAX_JSON_BYTES
+from slp_transformer._internal.bounds import MAX_SETTINGS_BYTES
 from slp_transformer._internal.extras import import_extra
 
 
@@ -25,13 +25,13 @@ def format_json(content: Any) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file.
+def read_json(path: Path, most: int = MAX_SETTINGS_BYTES) -> Any:
+    """Read a JSON file of at most so many bytes.
 
     Raises:
         ValueError: if it cannot be read, is too large, or is no JSON.
     """
-    content = read_bounded(path)
+    content = read_bounded(path, most)
     try:
         return json.loads(content.decode("utf-8"))
     # It is no UTF-8 or no JSON, is nested too deeply, or has a number without end.
@@ -39,7 +39,19 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"{path} cannot be read: {error_message(error)}.") from None
 
 
-def read_bounded(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds settings by their names.
+
+    Raises:
+        ValueError: if it cannot be read, is too large, or holds something else.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must be a JSON object.")
+    return content
+
+
+def read_bounded(path: Path, most: int = MAX_SETTINGS_BYTES) -> bytes:
     """Return the content of a file of at most so many bytes.
 
     Raises:
@@ -54,18 +66,19 @@ def read_bounded(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def load_validated(schema: Any, path: Path) -> Any:
+def load_validated(schema: Any, path: Path, most: int = MAX_SETTINGS_BYTES) -> Any:
     """Load a JSON file, validated against a schema.
 
     Args:
         schema: a dataclass, or any type that pydantic knows.
         path: the file.
+        most: how many bytes it may have.
 
     Raises:
         ValueError: naming the file and the first place that is wrong.
         ImportError: if pydantic is not installed.
     """
-    return validate_json(schema, read_bounded(path), str(path))
+    return validate_json(schema, read_bounded(path, most), str(path))
 
 
 def validate_json(schema: Any, content: bytes, source_name: str) -> Any:

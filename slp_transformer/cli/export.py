@@ -61,7 +61,6 @@ def execute(options: ExportOptions) -> None:
     """
     import torch
 
-    from slp_transformer._internal.argument_checks import is_all_finite
     from slp_transformer.language_model import TransformerLM
     from slp_transformer.lora import merge_lora
     from slp_transformer.modern.adapters import save_adapter
@@ -83,9 +82,6 @@ def execute(options: ExportOptions) -> None:
     if not options.adapter:
         merge_lora(model)  # before anything is rounded
     model.to(getattr(torch, options.dtype))
-    for key, W in model.state_dict().items():
-        if not is_all_finite(W):
-            raise ValueError(f"{key} of {run} has numbers beyond {options.dtype}: choose bfloat16.")
     if options.adapter:
         base = checkpoint.lora_base
         name, call = None, "PeftModel.from_pretrained(base, "

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import torch
 
+from slp_transformer._internal.bounds import MAX_JSON_BYTES
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import load_validated
 from slp_transformer._internal.shape_types import Int, Tensor
@@ -424,7 +425,7 @@ def load_pair_corpus(tokens_dir: Path, warnings: Sequence[str] = ()) -> Dataset:
         train, val = (EncodedPairs(ids, data.tokenizer.end_id) for ids in (data.train, data.val))
     except ValueError as error:
         raise ValueError(f"{tokens_dir}: {error}") from None
-    val_texts = load_validated(list[Pair], tokens_dir / VAL_NAMES_FILE)
+    val_texts = load_validated(list[Pair], tokens_dir / VAL_NAMES_FILE, MAX_JSON_BYTES)
     if len(val_texts) != len(val):
         raise ValueError(
             f"{tokens_dir / VAL_NAMES_FILE} is damaged: it should have {len(val)} pairs."

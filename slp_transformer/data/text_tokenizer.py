@@ -182,7 +182,7 @@ class TextTokenizer:
         num_bytes, unknown, decoder = 0, 0, self.stream_decoder().decoder
         characters = 0
         for ids in pieces:
-            unknown += list(ids).count(self.unknown_id) if self.unknown_id is not None else 0
+            unknown += list[Any](ids).count(self.unknown_id)  # none, where it is None
             content = b"".join(map(self.token_bytes, ids))
             num_bytes += len(content)
             characters += len(decoder.decode(content))

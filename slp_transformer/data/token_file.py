@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from slp_transformer._internal.atomic_write import atomic_write, error_message, write_file
+from slp_transformer._internal.bounds import MAX_JSON_BYTES
 from slp_transformer._internal.checksums import file_crc32, verify_files
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import format_json, load_validated, read_json, write_json
@@ -81,7 +82,8 @@ class TokenStore(ArrayTokens):
                 f"The tokens in {path} cannot be read: {error_message(error)}."
             ) from None
         except (ValueError, SyntaxError, TokenError) as error:  # the header is a Python literal
-            raise ValueError(f"{path} is damaged, or no file of tokens: {error}.") from None
+            reason = error_message(error)
+            raise ValueError(f"{path} is damaged, or no file of tokens: {reason}.") from None
         if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
             raise ValueError(f"{path} is no file of tokens that write_tokens wrote.")
         super().__init__(numpy.asarray(ids))
@@ -230,7 +232,7 @@ def open_token_folder(
     if not path.exists():
         raise ValueError(f"{folder} holds no complete corpus: prepare it anew.")
     try:
-        tokenizer = from_json(read_json(path))
+        tokenizer = from_json(read_json(path, MAX_JSON_BYTES))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     val, size = folder / VAL_TOKENS_FILE, max_vocab_size(tokenizer)

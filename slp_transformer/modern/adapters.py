@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from slp_transformer._internal.json_files import read_json, write_json
+from slp_transformer._internal.argument_checks import check_finite_weights
+from slp_transformer._internal.json_files import read_settings, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer._internal.tensor_files import open_tensors, write_tensors
 from slp_transformer.language_model import TransformerLM
@@ -132,9 +133,7 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
         ImportError: if safetensors is not installed.
     """
     path, file = Path(folder) / ADAPTER_CONFIG_FILE, Path(folder) / ADAPTER_FILE
-    content = read_json(path)
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} must be a JSON object.")
+    content = read_settings(path)
     settings = HFConfigReader(content, str(path))
     settings.check_usual_values(bias="none", peft_type="LORA")
     read = {"r", "lora_alpha", "init_lora_weights", "bias", "peft_type"}
@@ -211,12 +210,14 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
         The folder.
 
     Raises:
-        ValueError: if the model has no LoRA, no family has its parts, or the folder is not empty.
+        ValueError: if the model has no LoRA or numbers that are none, no family has its parts, or
+            the folder is not empty.
         ImportError: if safetensors is not installed.
     """
     factors = dict(iter_lora(model))
     if not factors:
         raise ValueError("The model has no LoRA matrices: add_lora makes some.")
+    check_finite_weights(model)
     config = read_adapted_config(model)
     family = choose_family(config)
     family.to_hf_config(config)  # or it refuses

@@ -7,6 +7,7 @@ from torch import nn
 
 from slp_transformer._internal.argument_checks import HIDDEN, check_no_left_padding
 from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import make_weight_matrix
 from slp_transformer.cache import KVCache
@@ -99,18 +100,23 @@ class ModernClassifier(ModernEncoder):
         Args:
             ids: token ids, left to right.
             mask: additive mask on top of the causal one, for texts that are padded.
-            lengths: tokens of each text, where texts are padded on the right; found by the mask,
-                or without one by the `pad_id` of the configuration, if not given.
+            lengths: tokens of each text, where texts are padded on the right; found by the mask
+                and by the `pad_id` of the configuration, if not given.
             position_ids: as for `ModernEncoder`.
 
         Raises:
-            ValueError: as `ModernEncoder`, or if texts end elsewhere by the mask than by `lengths`.
+            ValueError: as `ModernEncoder`, or if texts end elsewhere by the mask than by `lengths`
+                or, without these, by `pad_id`, where transformers ends them.
         """
         H = super().forward(ids, mask, position_ids=position_ids)
         found = self._find_last_tokens(ids, mask)
-        last = found if lengths is None else lengths - 1
-        if mask is not None and lengths is not None and not torch.equal(last, found):
-            raise ValueError("The mask ends texts elsewhere than lengths: give one of the two.")
+        last = found if self.config.pad_id is None else self._find_last_tokens(ids, None)
+        last = last if lengths is None else lengths - 1
+        if mask is not None and not is_traced(ids) and not torch.equal(last, found):
+            how = "lengths: give one of the two"
+            if lengths is None:
+                how = f"padding (id {self.config.pad_id}) does: give padding_mask, or also lengths"
+            raise ValueError(f"The mask ends texts elsewhere than {how}.")
         return torch.take_along_dim(H, last[..., None, None], -2).squeeze(-2) @ self.W_classes
 
     if TYPE_CHECKING:

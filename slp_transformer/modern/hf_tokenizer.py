@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from slp_transformer._internal.atomic_write import write_file
-from slp_transformer._internal.bounds import MAX_SIDE_FILE_BYTES, MAX_TOKENIZER_PARTS
+from slp_transformer._internal.bounds import MAX_JSON_BYTES, MAX_TOKENIZER_PARTS
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_bounded, read_json, validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
@@ -281,10 +281,11 @@ def make_tokenizer(
     if isinstance(content, dict):  # texts are cut and padded here, by the model's own window
         content |= {"truncation": None, "padding": None}
         check_number_of_parts(content, where)
-    split = False
-    with contextlib.suppress(ValueError):  # whatever else it holds is of no matter here
+    try:
         settings = json.loads(side_files.get(TOKENIZER_CONFIG_FILE, "{}"))
-        split = isinstance(settings, dict) and settings.get("split_special_tokens") is True
+        split = settings.get("split_special_tokens") is True
+    except (ValueError, RecursionError, AttributeError):
+        raise ValueError(f"{where}: {TOKENIZER_CONFIG_FILE} beside it is no JSON object.") from None
     with translate_library_errors(f"{where} is no tokenizer that can be read"):
         tokenizer = BoundedTokenizer(json.dumps(content), split_special_tokens=split)
     return PretrainedTokenizer(tokenizer, begin_id, end_ids, side_files)
@@ -297,9 +298,9 @@ def read_side_files(folder: Path) -> dict[str, str]:
         ValueError: if a file is no text, or far too large.
     """
     found = {}
-    for path in filter(Path.is_file, (folder / name for name in SIDE_FILES)):
+    for path in filter(Path.exists, (folder / name for name in SIDE_FILES)):
         try:
-            found[path.name] = read_bounded(path, MAX_SIDE_FILE_BYTES).decode("utf-8")
+            found[path.name] = read_bounded(path).decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not UTF-8: {error}.") from None
     return found
@@ -324,7 +325,8 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
             "models are published with one, also those that have a slow tokenizer of their own."
         )
     files = read_side_files(Path(folder))
-    tokenizer = make_tokenizer(read_json(path), path, config.begin_id, config.end_ids, files)
+    content = read_json(path, MAX_JSON_BYTES)
+    tokenizer = make_tokenizer(content, path, config.begin_id, config.end_ids, files)
     largest = tokenizer.library.largest_id
     if largest >= config.vocab_size:
         raise ValueError(

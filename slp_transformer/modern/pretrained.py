@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import check_finite_weights
 from slp_transformer._internal.atomic_write import (
     fsync_path,
     make_locked_folder,
@@ -19,7 +20,7 @@ from slp_transformer._internal.atomic_write import (
     rename_path,
 )
 from slp_transformer._internal.docs_sections import see
-from slp_transformer._internal.json_files import read_json, write_json
+from slp_transformer._internal.json_files import read_settings, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.data.text_tokenizer import TextTokenizer
 from slp_transformer.language_model import TransformerLM
@@ -99,13 +100,9 @@ def read_published(folder: str | Path) -> Published:
             f"{folder} holds a LoRA adapter and no model: load the model that it is for, and add "
             "it by load_adapter, or by --adapter on the command line." + see("published models")
         )
-    content = read_json(path)
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} must be a JSON object.")
-    generating = folder / GENERATION_CONFIG_FILE
-    if generating.is_file():  # it has the last word about the tokens that end a text
-        defaults = read_json(generating)
-        ends = defaults.get(EOS_KEY) if isinstance(defaults, dict) else None
+    content, generating = read_settings(path), folder / GENERATION_CONFIG_FILE
+    if generating.exists():  # it has the last word about the tokens that end a text
+        ends = read_settings(generating).get(EOS_KEY)
         content |= {} if ends is None else {EOS_KEY: ends}
     settings = HFConfigReader(content, str(path))
     name = settings.get("model_type", str, "")
@@ -307,7 +304,7 @@ def save_pretrained(
 
     Raises:
         ValueError: if the folder is there and not empty, or the model has a part that none of
-            these has, or LoRA matrices that are not merged.
+            these has, numbers that are none, or LoRA matrices that are not merged.
         ImportError: if safetensors is not installed.
     """
     folder = Path(folder)
@@ -316,6 +313,7 @@ def save_pretrained(
             "The model has LoRA matrices: merge them into its weights by merge_lora, or write them "
             "alone by save_adapter."
         )
+    check_finite_weights(model)
     config = to_modern_config(model)
     published = None if tokenizer is None else to_pretrained_tokenizer(tokenizer)
     if published is not None and published.end_ids:

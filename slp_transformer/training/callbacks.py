@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from slp_transformer._internal.atomic_write import check_is_no_link
+from slp_transformer._internal.bounds import MAX_JSON_BYTES
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.progress_bar import can_redraw, ignore_display_errors
@@ -86,7 +87,7 @@ class MetricsFileWriter(Callback):
         }
         before: dict[int, dict[str, Any]] = {}
         with suppress(OSError, ValueError, KeyError, TypeError):  # there is none, or it is damaged
-            rows = read_json(self.path)["evaluations"]
+            rows = read_json(self.path, MAX_JSON_BYTES)["evaluations"]
             before = {row["step"]: row for row in rows if isinstance(row["seconds"], float)}
         self.rows = []
         for record in trainer.state.eval_history:

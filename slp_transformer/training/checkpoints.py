@@ -40,6 +40,7 @@ from slp_transformer._internal.atomic_write import (
     remove_path,
     rename_path,
 )
+from slp_transformer._internal.bounds import MAX_JSON_BYTES
 from slp_transformer._internal.checksums import file_crc32
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import load_validated, read_json, write_json
@@ -117,7 +118,7 @@ def save_checkpoint(
     target = run / f"step-{step:08d}"
     if target.exists():
         # Saved twice in the same state, it is there already. (JSON has lists where we have tuples.)
-        there = read_json(target / "training.json")
+        there = read_json(target / "training.json", MAX_JSON_BYTES)
         if training is not None and isinstance(there, dict):  # wherever it was made
             there |= {"environment": training.get("environment")}
         if there == json.loads(json.dumps(training)):
@@ -427,8 +428,8 @@ def resume_last_checkpoint(
         check_settings_unchanged("data", saved.data, state.data)
     except ValueError as error:
         raise ValueError(
-            f"The run in {out_dir} is another one: {error}. Resume it as it was, or choose "
-            "another folder."
+            f"The run in {out_dir} is another one: {str(error).removesuffix('.')}. Resume it as it "
+            "was, or choose another folder."
         ) from None
     saved.check_steps(state.config.steps, out_dir)
     changed = [

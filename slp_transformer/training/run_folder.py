@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from slp_transformer._internal.atomic_write import make_random_folder, remove_path
-from slp_transformer._internal.bounds import WAITS
+from slp_transformer._internal.bounds import MAX_JSON_BYTES, WAITS
 from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.docs_sections import see
@@ -275,7 +275,7 @@ def load_trainer_state(folder: Path) -> TrainerState | None:
     Raises:
         ValueError: if the file cannot be read, or holds something else.
     """
-    return load_validated(TrainerState | None, folder / "training.json")
+    return load_validated(TrainerState | None, folder / "training.json", MAX_JSON_BYTES)
 
 
 # --- The checkpoints of a run --------------------------------------------------------------------
@@ -323,7 +323,7 @@ def open_checkpoint(run: str | Path, which: CheckpointChoice = "last") -> Checkp
     state = load_trainer_state(folders[-1])
     folder = choose_best_checkpoint(folders, state) if which == "best" else folders[-1]
     step, path = load_manifest(folder).step, folder / "tokenizer.json"
-    tokenizer = read_json(path) if path.exists() else None
+    tokenizer = read_json(path, MAX_JSON_BYTES) if path.exists() else None
     spec, base = load_model_spec(folder), load_lora_base(folder)
     averaged = list_recent_checkpoints(folder, state) if which == "average" else [folder]
     return Checkpoint(folder, which, step, spec, base, tokenizer, state, tuple(averaged))
@@ -376,8 +376,8 @@ def load_manifest(folder: Path) -> Manifest:
             raise ValueError(f"The checkpoint {folder} is damaged: it lists {name!r}.")
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
-            has = "is missing" if found is None else f"has {found} bytes"
-            raise ValueError(f"The checkpoint {folder} is damaged: {name} {has}, not {size}.")
+            has = "is missing" if found is None else f"has {found} bytes, not {size}"
+            raise ValueError(f"The checkpoint {folder} is damaged: {name} {has}.")
     return manifest
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import pytest
+from whole import whole
 
 from slp_transformer._internal.choices import (
     Choices,
@@ -84,7 +85,9 @@ def test_known_names_are_taken():
 def test_an_entry_from_outside_is_everywhere(vivid, capsys):
     tyro = pytest.importorskip("tyro")
     assert Settings("vivid").shade == "vivid"
-    with pytest.raises(ValueError, match='"plain" or "dim" or "vivid", not'):
+    with pytest.raises(
+        ValueError, match=whole('shade must be "plain" or "dim" or "vivid", not \'gray\'.')
+    ):
         Settings("gray")
     assert "| `vivid` | twice as bright |" in SHADES.to_markdown()
     parsed = tyro.cli(Settings, args=["--second", "vivid"], registry=make_tyro_registry())
@@ -100,7 +103,9 @@ def test_an_entry_from_outside_is_everywhere(vivid, capsys):
 
 
 def test_a_name_is_taken_once():
-    with pytest.raises(ValueError, match='two entries "dim" for shade'):
+    with pytest.raises(
+        ValueError, match=whole('There are two entries "dim" for shade: rename one.')
+    ):
         SHADES.add("dim", Shade("again"))
 
 

@@ -7,8 +7,13 @@ from pkgutil import resolve_name
 
 import own_process
 import pytest
+from whole import whole
 
-from slp_transformer._internal.sampling_table import SAMPLING, SamplingOption
+from slp_transformer._internal.sampling_table import (
+    SAMPLING,
+    SamplingOption,
+    validate_sampling_options,
+)
 
 for library in ("tyro", "pydantic"):
     pytest.importorskip(library, reason="flags need the text extra")
@@ -51,3 +56,36 @@ def test_the_documentation_has_the_table_that_an_entry_from_outside_joins(reques
     assert "| `keep_every` | keep each e-th |" in rows
     names = [name for row in rows if (name := re.match(r"\| `(\w+)` \|", row))]
     assert [name[1] for name in names] == list(SAMPLING)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"temprature": 1.0},
+            "There is no sampling option -temprature: did you mean -temperature?",
+        ),
+        ({"zzz": 1}, f"There is no sampling option -zzz: {', '.join(SAMPLING)}."),
+        ({"top_k": 0}, "-top_k must be a whole number of 1 or more, not 0."),
+        (
+            {"temperature": 1e-7},
+            "-temperature must be 0, or a number above 0, from 1e-6 on, not 1e-07.",
+        ),
+        (
+            {"top_k": 3, "temperature": 0},
+            "-top_k has no effect with -temperature 0, which always takes the most probable token: "
+            "leave out one of them.",
+        ),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_in_one_whole_sentence(given, message):
+    with pytest.raises((TypeError, ValueError), match=whole(message)):
+        validate_sampling_options(given, lambda name: f"-{name}")
+
+
+def test_options_that_change_something_stay_in_the_order_in_which_they_are_applied():
+    given = {"top_p": 0.5, "top_k": None, "temperature": 1.0, "repetition_penalty": 1.5}
+    changed = {"repetition_penalty": 1.5, "top_p": 0.5}
+    assert [*validate_sampling_options(given).items()] == [*changed.items()]
+    given = {"temperature": 0, "repetition_penalty": 1.5, "min_p": None}
+    assert validate_sampling_options(given) == {"repetition_penalty": 1.5, "temperature": 0}

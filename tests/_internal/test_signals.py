@@ -125,6 +125,24 @@ def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name)
     assert f"step {step_of('a b')} of 100000 is saved".encode() in said
 
 
+def test_the_first_of_several_signals_is_the_one_that_counts():
+    """By it the command's exit code is made; an outer handler learns of it too."""
+    with SignalHandler(defer=True) as outer:
+        with SignalHandler(defer=True) as inner:
+            assert not inner.triggered
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.raise_signal(number)
+                assert inner.triggered and inner.signal_number == signal.SIGTERM
+        assert outer.signal_number == signal.SIGTERM
+        with SignalHandler(defer=True):
+            signal.raise_signal(signal.SIGINT)
+        assert outer.signal_number == signal.SIGTERM
+    with pytest.raises(StoppedBySignal) as stopped, SignalHandler(defer=False):
+        signal.raise_signal(signal.SIGTERM)
+    assert stopped.value.signal_number == signal.SIGTERM
+    assert StoppedBySignal().signal_number == signal.SIGINT
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals in Python")
 def test_a_terminal_that_is_closed_takes_no_step_with_it(at):

@@ -137,7 +137,8 @@ def test_the_path_uses_no_name_that_a_folded_cell_makes(stem):
     assert used - made == set()
 
 
-# Training is cut short: that it learns is asserted where the whole chapter runs, and not here (-O).
+# Training is cut short: that it learns is asserted where the whole chapter runs, and not here (-OO,
+# for which other tests need PyTorch's bytecode, too).
 # PyTorch is imported once for all chapters, each of which then runs with no name of another.
 BRIEFLY = """\
 import runpy, sys
@@ -163,7 +164,7 @@ def test_the_path_runs_alone(tmp_path):
         code = [c.source for c in short_path.path_cells(read(stem)) if c.cell_type == "code"]
         (tmp_path / f"{stem}.py").write_text("\n\n".join(code), encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, "-O", "-c", BRIEFLY, *sorted(map(str, tmp_path.iterdir()))],
+        [sys.executable, "-OO", "-c", BRIEFLY, *sorted(map(str, tmp_path.iterdir()))],
         cwd=tmp_path,
         env=environment(),
         capture_output=True,

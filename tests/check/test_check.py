@@ -4,6 +4,7 @@ import ast
 import io
 import math
 import random
+import re
 import runpy
 import sys
 import threading
@@ -30,7 +31,15 @@ import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
 from slp_transformer.check.diagnosing.code_changes import _iter_operation_changes, iter_other_orders
-from slp_transformer.check.diagnosing.comparing import MAX_SHOWN_IN_ALL, format_inputs
+from slp_transformer.check.diagnosing.comparing import (
+    HAS_NAN,
+    MAX_SHOWN_IN_ALL,
+    describe_relation,
+    describe_shape,
+    format_difference,
+    format_inputs,
+    format_value,
+)
 from slp_transformer.check.diagnosing.diagnosis import (
     CHECKS,
     FLOATS_FOR_INTEGERS,
@@ -163,6 +172,12 @@ def test_an_edge_keeps_what_all_cases_keep_and_has_an_answer_that_rounding_leave
     assert len(edges[3]["X"].unique()) == 67, "none are equal"
     assert edges[4]["X"].min().item() == pytest.approx(-60)
     assert edges[9]["X"][3] == 0
+    numbers = [-2.0, 3, 5, -7], [11.0, -13, 17], [-19.0, 1, 2, 3, 4]
+    mixed = [{"X": torch.tensor(X), "k": k} for X, k in zip(numbers, (2, 3, 5), strict=True)]
+    found = [
+        one["X"].tolist() for one in draw_edges(mixed, [], lambda X, k: X[:k]) if one["k"] == 1
+    ]
+    assert [19, -1, -2, -3, -4] in found, "all signs are turned, so that another number is first"
     rough = draw_edges(cases, [], lambda X, k, far: (1e8 * X[:k]).sin() * far)
     assert all(one["k"] * one["far"] == 0 for one in rough)  # all else rests on rounding
 
@@ -427,29 +442,61 @@ def last_row_doubled(*given):
 @pytest.mark.parametrize(
     "submission, words",
     [
-        (lambda Q, K: Q, "called as attention(Q, K, V, mask), but yours takes (Q, K)"),
-        (lambda a, b, c, d, e: a, "yours takes (a, b, c, d, e)"),
-        (torch.nn.Linear, "Linear is a class"),
-        (torch.zeros(3), "without calling it; this is of type Tensor"),
-        (lambda Q, K, V, mask: None, "It returns nothing yet: return"),
-        (lambda Q, K, V, mask: ..., "It returns nothing yet: return"),
-        (lambda Q, K, V, mask: "text", "of type str"),
-        (lambda Q, K, V, mask: Q + 1j, "plain real numbers"),
-        (lambda Q, K, V, mask: [Q, [1]], "a list of 2"),
-        (lambda Q, K, V, mask: torch.zeros(3, device="meta"), "tensor of numbers"),
-        (lambda Q, K, V, mask: V[:0], "It returns [0×"),
-        (lambda Q, K, V, mask: torch.rand_like(Q @ K.T @ V), "different answers"),
-        (lambda *given: 1.25 * attention(*given)[0], "7.34): every number is 1.25 times the right"),
-        (lambda *given: attention(*given)[0] - 2, "7.34): every number is 2 too small."),
-        (lambda *given: attention(*given)[0] * torch.nan, "it has NaN, from 0/0"),
-        (lambda *given: last_row_doubled(*given), "only the last row is wrong"),
+        (
+            lambda Q, K: Q,
+            "It is called as attention(Q, K, V, mask), but yours takes (Q, K).",
+        ),
+        (
+            lambda a, b, c, d, e: a,
+            "It is called as attention(Q, K, V, mask), but yours takes (a, b, c, d, e).",
+        ),
+        (
+            torch.nn.Linear,
+            "Linear is a class: make one first, and pass that (as Linear(…)).",
+        ),
+        (
+            torch.zeros(3),
+            "Pass the function itself, without calling it; this is of type Tensor.",
+        ),
+        (lambda Q, K, V, mask: None, "It returns nothing yet: return a value on every path."),
+        (lambda Q, K, V, mask: ..., "It returns nothing yet: return a value on every path."),
+        (
+            lambda Q, K, V, mask: [Q[0, 0], None],
+            "There is still a None in it: fill it in.",
+        ),
+        (
+            lambda Q, K, V, mask: "text",
+            "It should return a tensor of numbers; yours is of type str.",
+        ),
+        (lambda Q, K, V, mask: Q + 1j, "It should return a tensor of plain real numbers."),
+        (
+            lambda Q, K, V, mask: [Q, [1]],
+            "It should return a tensor of numbers; yours is a list of 2.",
+        ),
+        (
+            lambda Q, K, V, mask: torch.zeros(3, device="meta"),
+            "It should return a tensor of numbers; yours is of type Tensor.",
+        ),
+        (lambda Q, K, V, mask: V[:0], "It returns [0×1]; it should return [2×1]."),
+        (
+            lambda Q, K, V, mask: torch.rand_like(Q @ K.T @ V),
+            "It gives different answers to the same inputs: is something in it random?",
+        ),
+        (lambda *given: 1.25 * attention(*given)[0], "every number is 1.25 times the right one."),
+        (lambda *given: attention(*given)[0] - 2, "every number is 2 too small."),
+        (
+            lambda *given: attention(*given)[0] * torch.nan,
+            "it has NaN, from 0/0, ∞ − ∞, 0 · ∞, or a log or root of a negative number.",
+        ),
+        (lambda *given: last_row_doubled(*given), "only the last row is wrong."),
         (lambda *given: attention(*given)[0] ** 3, "It differs from head-par (8.33 · 7.34)."),
     ],
 )
 def test_what_cannot_be_compared_gets_a_sentence(submission, words):
     found = check.attention(submission)
     assert not found and not found.mistakes
-    assert words in found.text, found.text
+    start = "" if words[0].isupper() else "It differs from head-par (8.33 · 7.34): "
+    assert found.text == start + words
 
 
 @pytest.mark.parametrize(
@@ -510,8 +557,10 @@ def test_leaving_and_recursion_are_reported():
     def recursive(scores):
         return recursive(scores)
 
-    assert "SystemExit" in check.softmax(leaves).text
-    assert "RecursionError" in check.softmax(recursive).text
+    at = leaves.__code__.co_firstlineno + 1
+    told = f"It stopped in line {at}, “sys.exit(3)”: SystemExit, 3."
+    assert check.softmax(leaves).text == told
+    assert ": RecursionError, maximum recursion depth exceeded" in check.softmax(recursive).text
 
 
 def hangs(scores):
@@ -538,7 +587,8 @@ def test_a_loop_without_end_is_ended(submission):
     start = time.monotonic()
     found = check.softmax(submission, timeout_s=0.2)
     ENOUGH.set()
-    assert "did not come back within 0.2 seconds" in found.text and "line" in found.text
+    told = r"It did not come back within 0\.2 seconds\. .*line \d+, “.*”.*\."
+    assert re.fullmatch(told, found.text), found.text
     assert time.monotonic() - start < 300  # against hanging, not a measure
 
 
@@ -560,7 +610,8 @@ def test_changing_an_input_in_place_is_right_but_noted():
         return scores.exp() / scores.exp().sum(-1, keepdim=True)
 
     found = check.softmax(in_place)
-    assert found and "changes scores in place" in found.text
+    told = f"It agrees with {check.softmax.source}. (It changes scores in place.)"
+    assert found and found.text == told
 
 
 CASES = [{"X": torch.tensor([[2.0, 3.0], [5.0, 7.0]]), "a": 2, "b": 5}]
@@ -796,17 +847,37 @@ def test_a_counterexample_is_written_with_the_digits_that_differ():
     assert right != wrong
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_a_loss_below_what_is_possible_is_no_success(recwarn):
     assert check.at_most(0.28, 0.29, floor=0.276)
     assert check.at_most(torch.tensor(0.28, requires_grad=True), 0.29) and not recwarn.list
-    assert "NaN: training diverged" in check.at_most(float("nan"), 0.29).text
-    found = check.at_most(torch.tensor(0.01), 0.29, floor=0.276)
-    assert not found and "below 0.276, and no model can be" in found.text
+    assert check.at_most(0.29, 0.29, floor=0.29).text == "0.290 is at most 0.29."
+    said = {
+        0.2912: "0.291 is above 0.29.",
+        math.nan: "It is NaN: training diverged, and a lower learning rate may help.",
+        torch.tensor(
+            0.01
+        ): "0.010 is below 0.276, and no model can be: the loop sees what it should "
+        "predict, or measures something else.",
+        "x": "Expected a number, got one of type str.",
+        None: "Expected a number, got one of type NoneType.",
+        torch.ones(2): "Expected a number, got one of type Tensor.",
+    }
+    for value, text in said.items():
+        found = check.at_most(value, 0.29, floor=0.276)
+        assert not found and found.text == text and found.example == found.mistakes == ()
 
 
 def test_html_is_escaped_and_code_is_code():
-    shown = Verdict(False, "take `a[<b>]`", ("<i>",))._repr_html_()
-    assert "take <code>a[&lt;b&gt;]</code>" in shown and "&lt;i&gt;" in shown
+    shown = Verdict(False, "take `a[<b>]` or `c`", ("<i>", "j"))._repr_html_()
+    border = '<div class="slp-verdict" style="border-left:.25em solid {};padding:.3em .8em">'
+    assert shown == (
+        border.format("#c62828")
+        + "<strong>Not yet.</strong> take <code>a[&lt;b&gt;]</code> or <code>c</code>"
+        + '<pre style="margin:.4em 0 0;white-space:pre-wrap">&lt;i&gt;\nj</pre></div>'
+    )
+    right = Verdict(True, "It agrees.")._repr_html_()
+    assert right == border.format("#2e7d32") + "<strong>Right.</strong> It agrees.</div>"
 
 
 def test_the_table_is_one_command(monkeypatch, capsys):
@@ -868,6 +939,67 @@ def test_each_line_of_a_table_ends_in_a_comma(module):
 def test_the_size_is_said_by_which_every_number_is_too_large():
     found = check.qk_circuit(lambda W_Q, W_K: W_Q @ W_K.T / len(W_Q) ** 0.5)
     assert "every number is 1/√W_Q.shape[0] times the right one." in found.text
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", 0.0), ("2", 2), ("−1.5", -1.5), ("0.333", 1 / 3), ("123", 123.4), ("1234.6", 1234.6),
+        ("1.23e+06", 1.23e6), ("∞", math.inf), ("−∞", -math.inf), ("NaN", math.nan), ("1", 1.0),
+        ("True", True), ("0.99999999", 0.99999999), ("0.999", 0.999), ("a", "a"),
+        ("(2, [1 0.25])", (2, torch.tensor([1, 0.25]))), ("((1, 2), (3, 4))", [[1, 2], [3, 4]]),
+        ("[[1 2] [3 4]]", torch.tensor([[1, 2], [3, 4]])), ("[]", torch.zeros(0)),
+        (f"[{' '.join('0' * 30)}]", torch.zeros(30)), ("[31]", torch.zeros(31)),
+    ],
+)  # fmt: skip
+def test_a_value_is_written_in_a_line(text, value):
+    assert format_value(value) == text
+
+
+def test_a_tensor_is_described_by_its_shape():
+    assert format_value(torch.tensor([[1 / 3, 2.0]]), 5) == "[[0.33333 2]]"
+    texts = [describe_shape(torch.zeros(shape)) for shape in ((), (0,), (1,), (3,), (2, 3))]
+    assert texts == ["a single number", "0 numbers", "1 number", "3 numbers", "[2×3]"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "lines"),
+    [
+        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]), ["[1 2]", "[1 3]"]),
+        (torch.tensor(1.0001), torch.tensor(1.0004), ["1.0001", "1.0004"]),
+        (torch.zeros(5, 7), torch.eye(7)[:5] * -3, ["0 at [0, 0]", "−3"]),
+        (torch.zeros(5, 7), torch.zeros(7, 5), ["[5×7]", "[7×5]"]),
+        ((torch.ones(2), torch.ones(1)), (torch.ones(2), torch.zeros(1)), ["[1]", "[0]"]),
+        (torch.zeros(5, 7), RaisedError("E"), ["[5×7]"]),
+        (torch.tensor(3.0), RaisedError("E"), ["3"]),
+    ],
+)
+def test_what_was_expected_and_what_came_stand_below_each_other(expected, actual, lines):
+    heads = ("expected  ", "yours     ")
+    found = format_difference(expected, actual)
+    assert found == [head + line for head, line in zip(heads, lines, strict=False)]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x: x + 0.5, "every number is 0.5 too large"),
+        (lambda x: -3 * x, "every number is −3 times the right one"),
+        (lambda x: x * len(x), "every number is x.shape[0] times the right one"),
+        (lambda x: x / len(x) ** 2, "every number is 1/x.shape[0]² times the right one"),
+        (lambda x: 2 * x * len(x) ** 0.5, "every number is 2 · √x.shape[0] times the right one"),
+        (lambda x: torch.cat([x[:1] + 1, x[1:]]), "only the first number is wrong"),
+        (lambda x: torch.cat([x[:-1], x[-1:] + 1]), "only the last number is wrong"),
+        (lambda x: x**2, None),
+        (lambda x: x[1:], None),
+        (lambda x: x + 1e-9, "it is right but for rounding, which whole numbers don't have"),
+        (lambda x: x.double() * torch.nan, HAS_NAN),
+    ],
+)
+def test_a_relation_to_the_right_answers_is_found(change, words):
+    right = [torch.arange(1, n).double() ** 2 / 3 for n in (3, 5, 8)]
+    cases = [{"x": one} for one in right]
+    assert describe_relation(right, [change(one) for one in right], cases) == words
 
 
 def test_the_largest_tensors_of_a_case_are_shown_by_their_shapes():

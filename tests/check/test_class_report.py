@@ -23,6 +23,7 @@ import pytest
 import torch
 from planted import ALL, ODD, verdict
 from sampled import mostly_slow
+from whole import whole
 
 from slp_transformer import check
 from slp_transformer._internal.plugins import PACKAGES
@@ -98,12 +99,29 @@ def test_an_answer_comes_back_as_it_was(answer):
     assert type(found) is type(answer) and str(found) == str(answer)
 
 
+def nested(depth: int) -> dict:
+    return {"list": [nested(depth - 1)]} if depth else {"tuple": []}
+
+
+def test_an_answer_of_just_as_much_as_may_be_is_read():
+    """As many axes, numbers and lists in lists; of text the first letters."""
+    data = 8 * "A" + "AAA="
+    assert decode_answer({"tensor": ["float", [1] * 8, data]}).shape == (1,) * 8
+    assert len(decode_answer({"list": [0] * 20_000})) == 20_000
+    assert decode_answer({"tensor": ["int", [20_000, 0], ""]}).shape == (20_000, 0)
+    assert str(decode_answer(nested(8))) == "[" * 8 + "()" + "]" * 8
+    assert decode_answer({"timeout": "a" * 301}) == TimedOut("a" * 300)
+
+
 @pytest.mark.parametrize(
     "sent",
     [
         "text", [], {}, {"tensor": ["float", [2], "AAAA"]}, {"tensor": ["float", [-1], ""]},
         {"tensor": ["object", [0], ""]}, {"tensor": ["int", [10**9, 0], ""]},
         {"tensor": 1}, {"pickle": "x"}, {"error": ["E"]}, {"list": [{"list": ["x"]}]},
+        {"tensor": ["float", [1] * 9, 8 * "A" + "AAA="]}, {"list": [0] * 20_001}, nested(9),
+        {"tensor": ["float", [2], 8 * "A" + "AAA="]}, {"tensor": ["int", [20_001, 0], ""]},
+        {"tensor": ["bool", [4_000, 4_000], ""]}, {"error": "E", "timeout": "E"}, {"error": "abc"},
     ],
 )  # fmt: skip
 def test_what_is_no_answer_is_refused(sent):
@@ -753,11 +771,161 @@ def test_pytorch_is_loaded_once_for_a_class(tmp_path, monkeypatch, ends):
     assert all(process.poll() is not None for process in started)
 
 
+class Ended:
+    """A process that has ended, or cannot be asked."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def wait(self, seconds):
+        assert seconds == 5
+        if isinstance(self.code, Exception):
+            raise self.code
+        return self.code
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        (b"", 0, "It ended itself, with code 0, while top_k was tried."),
+        (b"", 3, "It ended itself, with code 3, while top_k was tried."),
+        (b"", -9, "It was ended by signal 9 while top_k was tried."),
+        (b"", subprocess.TimeoutExpired("a", 5), "It sends nothing more while top_k was tried."),
+        (b"", OSError(), "It sends nothing more while top_k was tried."),
+        (b'{"a": 1}', 0, "It sent something that is no answer while top_k was tried."),
+        (b"[1]\n", 0, "It sent something that is no answer while top_k was tried."),
+        (b"\xff\n", 0, "It sent something that is no answer while top_k was tried."),
+        (b"[" * 99_999 + b"\n", 0, "It sent something that is no answer while top_k was tried."),
+        (b'{"unusable": "a\\u001bb"}\n', 0, "a\\x1bb"),
+    ],
+)
+def test_how_a_student_s_process_ends_is_told_in_one_sentence(line, code, told):
+    student = object.__new__(StudentProcess)
+    student._lines, student._ends_at = queue.Queue(), time.monotonic() + 60
+    student._process = Ended(code)
+    student._lines.put(line)
+    with pytest.raises(AttemptEnded, match=whole(told)):
+        student.receive(3.0, "top_k was tried")
+    student._lines.put(b'{"answers": 1}\n')
+    assert student.receive(3.0, "top_k was tried") == {"answers": 1}
+    begun = time.monotonic()
+    with pytest.raises(AttemptEnded, match=whole("It did not come back while it was read.")):
+        student.receive(0.05, "it was read")
+    assert time.monotonic() - begun < 30
+
+
+class SaysAll:
+    """A student that says what is in a list, and answers as a function of a reader's would."""
+
+    def __init__(self, about, functions):
+        self.said, self.asked, self.functions = [about, {"functions": [*functions]}], [], functions
+
+    def send(self, message):
+        self.asked.append(message)
+        if len(self.asked) == 1:
+            return
+        name, numbers, listed = json.loads(message)
+        answer = self.functions[name]
+        if isinstance(answer, dict):
+            self.said.append(answer)
+            return
+        _, run = check.CHECKS[name].start_attempt(answer, one_row=name == "softmax")
+        answers, changed = run(numbers, listed)
+        answers = [encode_answer(one) for one in answers]
+        self.said.append({"answers": answers, "changed": [*changed]})
+
+    def receive(self, seconds, doing):
+        self.waited = seconds, doing
+        return self.said.pop(0)
+
+
+def test_a_row_of_the_report_is_what_was_found_and_nothing_else():
+    pasted = next(code for code in package_fingerprints())
+    own = {"softmax": "", "temperature": "", "top_k": pasted, "lm_head": "", "ffn": ""}
+    about = {
+        "stubs": ["draw"], "own": [*own], "unlimited": ["Files are not guarded here."],
+        "codes": own, "uses": {one: [] for one in own} | {"temperature": ["slp_transformer.loss"]},
+        "imported": {"block": "", "top_p": "torch.top_p"},
+    }  # fmt: skip
+    right = {one: check.CHECKS[one].solve for one in ("softmax", "temperature", "top_k")}
+    right["softmax"] = lambda scores: scores.softmax(-1) if scores.dim() == 1 else 1 / 0
+    student = SaysAll(about, right | {"lm_head": lambda H, E: H @ E, "block": 1, "top_p": 1})
+    row = {"right": [], "wrong": {}, "missing": []}
+    class_report._fill_report(row, student, "a.py", b"content")
+    assert student.asked[0] == b'"a.py"\n7\ncontent' and student.waited[0] == 15
+    assert row.pop("wrong").keys() == {"lm_head"}
+    assert row == {
+        "right": ["softmax", "top_k"],
+        "missing": ["draw", "ffn"],
+        "not limited": ["Files are not guarded here."],
+        "uses the package": {"temperature": ["slp_transformer.loss"]},
+        "as in the package": {"top_k": package_fingerprints()[pasted]},
+        "imported": {"block": "elsewhere", "top_p": "torch.top_p"},
+    }
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"answers": [], "changed": []},
+        {"answers": ["x"] * 99, "changed": []},
+        {"answers": [1.0], "changed": []},
+        {"answers": 3, "changed": []},
+        {"answers": [0.5] * 99},
+        {"answers": [0.5] * 99, "changed": 3},
+    ],
+)
+def test_answers_of_another_form_end_an_attempt(answer):
+    about = {
+        "stubs": [],
+        "own": ["top_k"],
+        "unlimited": [],
+        "codes": {"top_k": ""},
+        "uses": {"top_k": []},
+    }
+    told = "It sent something that is no answer while top_k was tried."
+    with pytest.raises(AttemptEnded, match=whole(told)):
+        row = {"right": [], "wrong": {}, "missing": []}
+        class_report._fill_report(row, SaysAll(about, {"top_k": answer}), "a.py", b"")
+    told = "It sent something that is no answer while its definitions were run."
+    with pytest.raises(AttemptEnded, match=whole(told)):
+        student = SaysAll(about, {})
+        student.said[1] = {"functions": "top_k"}
+        class_report._fill_report(row, student, "a.py", b"")
+    row = {"right": [], "wrong": {}, "missing": []}
+    class_report._fill_report(
+        row, SaysAll(about, {"top_k": {"unsupported": "No\x1b."}}), "a.py", b""
+    )
+    assert row == {"right": [], "wrong": {"top_k": "No\\x1b."}, "missing": []}
+
+
+def test_what_more_than_half_of_a_class_has_is_missing_in_the_others(tmp_path, monkeypatch):
+    rows = {
+        "a.py": (["softmax"], {"top_k": "No."}, []),
+        "b.py": (["softmax", "ffn"], {"top_k": "No."}, []),
+        "c.py": ([], {"top_p": "It is."}, ["ffn"]),
+        "d.py": ([], {}, ["softmax"]),
+    }
+    write(tmp_path, **{name.removesuffix(".py"): "" for name in rows})
+
+    def found(path, folder, server):
+        keys = ("right", "wrong", "missing")
+        return dict(zip(keys, rows[path.name], strict=True)) | {"file": "?"}
+
+    monkeypatch.setattr(class_report, "report_on_file", found)
+    report = report_on_class(tmp_path)
+    assert report["mistakes"] == {"top_k: No.": 2, "top_p: It is.": 1}
+    assert [*report["mistakes"]][0] == "top_k: No."
+    missing = {one["file"]: one["missing"] for one in report["files"]}  # ffn: two of four
+    assert missing == {"a.py": [], "b.py": [], "c.py": ["ffn", "softmax"], "d.py": ["softmax"]}
+
+
 @on_linux
 def test_a_student_whose_time_is_over_is_asked_once_more_and_is_a_row():
     student = object.__new__(StudentProcess)
     student._lines, student._ends_at = queue.Queue(), time.monotonic() - 5
-    with pytest.raises(AttemptEnded, match="It did not come back while softmax was tried"):
+    with pytest.raises(AttemptEnded, match=whole("It did not come back while softmax was tried.")):
         student.receive(3.0, "softmax was tried")
     student._lines.put(b'{"functions": []}\n')
     assert student.receive(3.0, "softmax was tried") == {"functions": []}

@@ -1,9 +1,12 @@
 """Points for a submission: what a file states, as Gradescope reads it."""
 
 import json
+import re
 
 import pytest
+from whole import whole
 
+from slp_transformer.check import CHECKS
 from slp_transformer.check.__main__ import main
 from slp_transformer.check.grading import gradescope
 
@@ -35,16 +38,31 @@ def graded(tmp_path, monkeypatch, rows):
 
 def test_points_are_those_that_the_file_states(tmp_path, monkeypatch, capsys):
     tests, results = graded(tmp_path, monkeypatch, ROWS)
-    assert "5.5 of 9.5 points" in capsys.readouterr().out
+    said = f"Written to {tmp_path / 'results.json'}: 5.5 of 9.5 points.\n"
+    assert capsys.readouterr().out == said
     assert {name: (one["score"], one["max_score"]) for name, one in tests.items()} == {
         "softmax": (2, 2), "ffn": (3.5, 3.5), "attention": (0, 1), "top_k": (0, 1),
         "block": (0, 1), "causal_mask": (0, 1),
     }  # fmt: skip
-    assert all((one["status"] == "passed") == (one["score"] > 0) for one in tests.values())
-    assert "slp_transformer.attention.attention" in tests["attention"]["output"]
-    assert "imported (slp_transformer.causal_mask)" in tests["causal_mask"]["output"]
-    assert "not there: write top_k(u, k)" in tests["top_k"]["output"]
-    assert results["extra_data"] == {"not limited": ["No."]} and "output" not in results
+    uses = "It uses this course's package (slp_transformer.attention.attention); write it without."
+    assert {name: (one["status"], one["output"]) for name, one in tests.items()} == {
+        "softmax": ("passed", f"It agrees with {CHECKS['softmax'].source}."),
+        "ffn": ("passed", f"It agrees with {CHECKS['ffn'].source}."),
+        "attention": ("failed", uses),
+        "top_k": ("failed", "It is not there: write top_k(u, k), or my_top_k(u, k)."),
+        "block": (
+            "failed",
+            "It is not there: write block(X, attention, ffn, norm_1, norm_2), or "
+            "my_block(X, attention, ffn, norm_1, norm_2).",
+        ),
+        "causal_mask": (
+            "failed", "It is imported (slp_transformer.causal_mask); write it yourself."
+        ),
+    }  # fmt: skip
+    del results["tests"]
+    assert results == {"visibility": "visible", "extra_data": {"not limited": ["No."]}}
+    wrong, _ = graded(tmp_path, monkeypatch, ROWS[:1])
+    assert wrong["ffn"]["output"] == "b_2 is not used." and wrong["ffn"]["status"] == "failed"
 
 
 def test_a_file_that_ends_early_is_said_and_has_no_points(tmp_path, monkeypatch):
@@ -52,20 +70,28 @@ def test_a_file_that_ends_early_is_said_and_has_no_points(tmp_path, monkeypatch)
     tests, results = graded(tmp_path, monkeypatch, rows)
     assert results["output"] == "a.py: It ended."
     assert {one["score"] for one in tests.values()} == {0}
-    assert "see above" in tests["softmax"]["output"]
-    assert "no script and no notebook" in graded(tmp_path, monkeypatch, [])[1]["output"]
+    outputs = {one["output"] for one in tests.values()}
+    assert outputs == {"It was not tried, or did not come to an end: see above."}
+    nothing = "There is no script and no notebook in what was handed in."
+    assert graded(tmp_path, monkeypatch, [])[1]["output"] == nothing
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("softmx = 1", "no check named 'softmx'. Is it softmax?"),
-        ('softmax = "2"', "the points of softmax are no number: '2'."),
-        ("softmax = true", "no number: True."),
-        ("softmax = -1", "from 0 to"),
-        ("softmax = nan", "from 0 to"),
-        ("softmax", "is no TOML"),
-        ("", "states no points"),
+        ("softmx = 1", ": there is no check named 'softmx'. Is it softmax?"),
+        ("qqq = 1", ": there is no check named 'qqq'."),
+        ('softmax = "2"', ": the points of softmax are no number: '2'."),
+        ("softmax = true", ": the points of softmax are no number: True."),
+        ("softmax = -1", ": the points of softmax should be from 0 to 1000000."),
+        ("softmax = 1000000.5", ": the points of softmax should be from 0 to 1000000."),
+        ("softmax = nan", ": the points of softmax should be from 0 to 1000000."),
+        (
+            "softmax = 0\ntop_k = 1000000\nffn = nan",
+            ": the points of ffn should be from 0 to 1000000.",
+        ),
+        ("softmax", " is no TOML: …"),
+        ("", " states no points: write a line such as `softmax = 2`."),
     ],
 )
 def test_points_that_cannot_be_given_are_refused(text, words, tmp_path, monkeypatch, capsys):
@@ -74,11 +100,7 @@ def test_points_that_cannot_be_given_are_refused(text, words, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert main([str(tmp_path), "--gradescope", str(path)]) == 2
     said = capsys.readouterr().err
-    assert words in said and said.count("\n") == 1
-    assert main([str(tmp_path), "--gradescope", str(tmp_path / "none.toml")]) == 2
-    assert "cannot be read" in capsys.readouterr().err
-    assert main([str(tmp_path), "--gradescope", str(tmp_path)]) == 2
-    assert "is a folder, not a file" in capsys.readouterr().err
+    assert re.match(whole(f"check: {path}{words}\n"), said) and said.count("\n") == 1
     assert not (tmp_path / "results.json").exists()
 
 

@@ -13,6 +13,7 @@ import torch
 from foreign import foreign
 from own_process import python
 from sampled import mostly_slow
+from whole import whole
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.check import CHECKS
@@ -125,10 +126,18 @@ def test_a_published_gpt2_in_the_reader_s_functions(mine, tmp_path, capsys):
     foreign("gpt2", tmp_path / "gpt2")
     assert command.main([str(mine), "--run", str(tmp_path / "gpt2")]) == 0
     said = capsys.readouterr().out
-    assert "biases of attention, GELU" in said and "all 24 next words are the package's" in said
+    added = "Added to your functions, since the book has none: biases of attention, GELU.\n"
+    agrees = (
+        f"With the weights of {tmp_path / 'gpt2'}, all 24 next words are the package's; no logit\n"
+    )
+    right = "\nAll parts of the model (*) are right. They are put together.\n"
+    assert right + added + agrees in said
+    assert re.search(r"^is further than \d\.\de-0[5-9] from it\.\n\Z", said, re.MULTILINE)
     foreign("llama", tmp_path / "llama")
     model = from_pretrained(tmp_path / "llama")
-    with pytest.raises(ValueError, match="other parts than the book's"):
+    with pytest.raises(
+        ValueError, match=whole("This model has other parts than the book's and GPT-2's.")
+    ):
         OwnModel(model, Parts(read_functions(mine)))
 
 
@@ -150,7 +159,7 @@ def test_the_weights_of_the_reader_s_heads_are_the_package_s(mine, tmp_path, bia
 def test_a_weight_that_is_taken_for_another_is_noticed(mine, tmp_path):
     model = random_model()
     wrong = parts_of(MINE.replace("x @ W_1 + b_1", "x @ W_1 - 9"), tmp_path)
-    with pytest.raises(ValueError, match="The next word differs after"):
+    with pytest.raises(ValueError, match=r"^The next word differs after 1 words\.$"):
         own_model.compare(wrong, model)
 
 
@@ -158,8 +167,12 @@ def test_the_lowest_loss_is_that_of_counting():
     # Who: ln 2 once; how it was tuned: two of four, (3/2) ln 2; flat or sharp: half the time ln 2.
     assert own_model.compute_lowest_loss() == pytest.approx((1 + 1.5 + 0.5) * math.log(2) / 9)
     assert own_model.describe_loss_problem(0.235) == ""
-    assert "sees the word that it predicts" in own_model.describe_loss_problem(0.005)
-    assert "should be 0.24 at the most" in own_model.describe_loss_problem(0.5)
+    assert own_model.describe_loss_problem(0.24) == ""
+    assert own_model.describe_loss_problem(0.2404) == "The loss 0.240 should be 0.24 at the most."
+    assert own_model.describe_loss_problem(0.005) == (
+        "The loss 0.005 is below 0.231, which no model of these sentences can reach: it sees the "
+        "word that it predicts."
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,12 +189,16 @@ def test_looking_ahead_and_a_cache_that_differs_are_seen(mine, tmp_path):
     ids = torch.arange(7)
     own_model.check_causality(OwnModel(model, Parts(read_functions(mine))), ids)
     blind = OwnModel(model, parts_of(NO_MASK, tmp_path))
-    with pytest.raises(ValueError, match="A word before place 1 changes"):
+    with pytest.raises(
+        ValueError, match=whole("A word before place 1 changes when the word there does.")
+    ):
         own_model.check_causality(blind, ids)
     X = torch.randn(5, 12, generator=torch.Generator().manual_seed(0))
     own_model.check_cache(OwnModel(model, Parts(read_functions(mine))), X)
     wrong = parts_of(MINE.replace("[V, (x @ W_V)", "[V, (x @ W_K)"), tmp_path)
-    with pytest.raises(ValueError, match="the output of head 1 differs at row 1"):
+    with pytest.raises(
+        ValueError, match=whole("With the cache, the output of head 1 differs at row 1.")
+    ):
         own_model.check_cache(OwnModel(model, wrong), X)
 
 
@@ -189,7 +206,13 @@ def test_a_part_without_gradient_is_named(tmp_path):
     wrong = parts_of(
         MINE.replace("torch.relu(x @ W_1 + b_1)", "torch.relu(x @ W_1.data)"), tmp_path
     )
-    with pytest.raises(ValueError, match=r"No gradient reaches stack\.blocks\.0\.ffn\.W_1"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "No gradient reaches stack.blocks.0.ffn.W_1: a function on its way uses .item(), "
+            ".detach(), .data, NumPy, or a new tensor made of numbers."
+        ),
+    ):
         own_model.train(wrong, lambda line: None)
 
 
@@ -249,17 +272,65 @@ def test_a_text_of_the_reader_s_is_learned_and_written_on(writer, monkeypatch):
     assert written.startswith(text[:5]) and len(written) == 12 and set(written) <= set(text)
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [(b"short", "should have 64"), (b"\xff" * 99, "is not UTF-8"), (None, "cannot be read")],
-)
-def test_a_text_that_cannot_be_learned_is_refused_first(writer, tmp_path, capsys, content, words):
-    path = tmp_path / "text.txt"
-    if content is not None:
-        path.write_bytes(content)
-    assert command.main([str(writer), "--text", str(path)]) == 2
-    assert words in capsys.readouterr().err
-    assert command.main([str(writer), "--text", str(path), "--run", str(tmp_path)]) == 2
+REFUSED = {
+    "--json": "Name the file: python -m slp_transformer.check mine.py, then the option.",
+    "softmax --follow": "--follow is for a file: softmax is the name of a check.",
+    "mine.py --json --html page.html": "--json has no use for --html: give one of the two.",
+    "mine.py --json --tabs": "--json has no use for --tabs: give one of the two.",
+    "mine.py --new --json": "--new has no use for --json: give one of the two.",
+    "mine.py --gradescope points.toml --follow": (
+        "--gradescope has no use for --follow: give one of the two."
+    ),
+    "mine.py --html mine.py": (
+        "--html would write over mine.py, a script or notebook: name another."
+    ),
+    "mine.py --html other.ipynb": (
+        "--html would write over other.ipynb, a script or notebook: name another."
+    ),
+    "mine.py --gradescope points.toml --results mine.py": (
+        "--results would write over mine.py, a script or notebook: name another."
+    ),
+    "mine.py --html no/page.html": "no/page.html cannot be written: No such file or directory.",
+    "mine.py --new": "mine.py is there already: name another file.",
+    "nothing.py": "There is no check and no file named nothing.py.",
+    "mine.py --run run --text text.txt": (
+        "--run brings weights, and learning trains new ones: give one of the two."
+    ),
+    "mine.py --text none.txt": "none.txt cannot be read: No such file or directory.",
+    "mine.py --text latin.txt": "latin.txt is not UTF-8 text: save it as UTF-8.",
+    "mine.py --text short.txt": (
+        "short.txt should have 64 to 1,000,000 characters: a model of this size learns from a few "
+        "pages."
+    ),
+    "wrong.py": "wrong.py cannot be used: ZeroDivisionError, division by zero.",
+    "mine.py --gradescope none.toml": "none.toml cannot be read: No such file or directory.",
+    "mine.py --gradescope .": ". is a folder, not a file.",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_the_command_cannot_do_is_one_whole_sentence(words, mine, monkeypatch, capsys):
+    """And nothing is written."""
+    monkeypatch.chdir(mine.parent)
+    Path("wrong.py").write_text("class A:\n    1 / 0\n", encoding="utf-8")
+    Path("latin.txt").write_bytes(b"\xff" * 99)
+    Path("short.txt").write_text("a" * 63, encoding="utf-8")
+    Path("points.toml").write_text("softmax = 2\n", encoding="utf-8")
+    before = {path: path.read_bytes() for path in mine.parent.iterdir()}
+    assert command.main(words.split()) == 2
+    said = capsys.readouterr()
+    assert said.err.replace("\\", "/") == f"check: {REFUSED[words]}\n"
+    assert {path: path.read_bytes() for path in mine.parent.iterdir()} == before
+
+
+def test_a_text_of_just_the_least_and_the_most_characters_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(own_writing, "MAX_CHARACTERS", 70)
+    for size in (64, 70):
+        (tmp_path / "text.txt").write_text("é" * size, encoding="utf-8")
+        assert own_writing.read_text(tmp_path / "text.txt") == "é" * size
+    (tmp_path / "text.txt").write_text("é" * 71, encoding="utf-8")
+    with pytest.raises(ValueError, match="should have 64 to 70 characters"):
+        own_writing.read_text(tmp_path / "text.txt")
 
 
 @pytest.mark.slow  # 350 steps
@@ -377,8 +448,6 @@ def test_progress_names_mistakes_and_what_is_missing(tmp_path, capsys):
 
 
 def test_following_says_where_it_has_no_effect(quick, tmp_path, capsys):
-    assert command.main(["softmax", "--follow"]) == 2
-    assert "--follow is for a file: softmax is the name of a check." in capsys.readouterr().err
     command.main(["--new", str(path := tmp_path / "mine.py")])
     command.main([str(path), "--follow"])
     assert "No function is wrong, so there is nothing to follow." in capsys.readouterr().out
@@ -402,8 +471,6 @@ def test_what_has_no_line_of_code_is_not_there_yet(tmp_path, capsys):
     text = page.read_text(encoding="utf-8")
     assert set(re.findall(r'<a href="#([^"]+)" data-state="wrong"', text)) == {"probs"}
     assert [name for name, one in command.judge_file(path)[1].items() if one] == []
-    assert command.main(["--html", str(page)]) == 2
-    assert "Name the file" in capsys.readouterr().err
 
 
 def test_solutions_of_the_exercises_can_be_pasted_below_the_stubs(tmp_path):
@@ -448,9 +515,9 @@ def block(X, attention, ffn, norm_1, norm_2):
 
 def test_the_progress_page_marks_the_parts_of_the_site_s_own_drawing(tmp_path, capsys):
     path, page = tmp_path / "mine.py", tmp_path / "progress.html"
-    whole = MINE.split("def lm_head")[0].replace("/ torch.sqrt", "* torch.sqrt")
+    start = MINE.split("def lm_head")[0].replace("/ torch.sqrt", "* torch.sqrt")
     head = "def lm_head(H, E):\n    return H @ E.T.softmax(-1)\n"
-    path.write_text(whole + head, encoding="utf-8")
+    path.write_text(start + head, encoding="utf-8")
     assert command.main([str(path), "--html", str(page)]) == 1
     text = page.read_text(encoding="utf-8")
     states = dict(re.findall(r'<a href="#([^"]+)" data-state="(\w+)"', text))
@@ -464,12 +531,6 @@ def test_the_progress_page_marks_the_parts_of_the_site_s_own_drawing(tmp_path, c
     assert all(text.count(f'id="{slug}"') == 1 for slug in states)
     assert text.count("<svg") == 2 and "<!--" not in text and "9 of the 11" in text
     assert not re.findall(r'(?:src|href)="(?!#)|url\(|@import', text), "no outside request"
-    assert command.main([str(path), "--html", str(tmp_path / "no" / "p.html")]) == 2
-    assert "cannot be written" in capsys.readouterr().err
-    for over in (path, tmp_path / "other.ipynb"):
-        assert command.main([str(path), "--html", str(over)]) == 2
-        assert "--html would write over" in capsys.readouterr().err
-    assert path.read_text(encoding="utf-8") == whole + head and not over.exists()
 
 
 def test_the_progress_page_has_the_site_s_drawing():
@@ -483,9 +544,19 @@ def test_a_new_file_has_every_part_and_overwrites_nothing(tmp_path, capsys):
     text = path.read_text(encoding="utf-8")
     defined = re.findall(r"(?m)^def (\w+)", text)
     assert defined == [n for names in own_model.CHAPTERS.values() for n in names]
-    assert command.main(["--new", str(path)]) == 2
-    assert "is there already" in capsys.readouterr().err
-    assert path.read_text(encoding="utf-8") == text
+    assert capsys.readouterr().out.split("\n") == [
+        f"Written to {path}. Fill in a function, and run:",
+        f"  python -m slp_transformer.check {path}",
+        "",
+    ]
+    assert text.startswith('"""My own Transformer."""\n\nimport torch\n\n\n# --- Chapter 1 ---\n')
+    for name in ("lm_head", "draw", "swiglu"):
+        one, need = CHECKS[name], {"draw": "  (with it the model writes)"}
+        need = need.get(name, "" if name in NEEDED else "  (not needed for the model)")
+        above, _, below = text.partition(f"def {one.signature_text}:\n")
+        source, says = above.rstrip("\n").split("\n")[-2:]
+        assert source == f"# {one.source}{need}" and below.startswith("    ...\n")
+        assert says[:3] == says[:3].upper() and " ".join(one.__doc__.split()).endswith(says[3:])
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX's")
@@ -497,20 +568,13 @@ def test_what_never_ends_is_no_file_to_check(mine, tmp_path, capsys):
             assert f"{name} is a {kind}, not a file." in capsys.readouterr().err
 
 
-def test_a_flag_that_another_leaves_no_use_for_is_refused(mine, tmp_path, capsys):
-    page = ["--html", str(tmp_path / "page.html")]
-    for words in (["--json", *page], ["--json", "--tabs"], ["--new", "--json"]):
-        assert command.main([str(mine), *words]) == 2
-        assert "give one of the two" in capsys.readouterr().err
-    assert not (tmp_path / "page.html").exists()
-
-
 def test_what_a_check_knows_is_printed_alone(capsys):
     assert command.main(["lm_head"]) == 0
-    said = capsys.readouterr().out
-    assert "lm_head(H, E)" in said and "attention(" not in said
-    assert command.main(["nothing.py"]) == 2
-    assert "There is no check and no file named nothing.py" in capsys.readouterr().err
+    one = CHECKS["lm_head"]
+    lines = [f"  {mistake}: {sentence}" for mistake, sentence in one.mistakes.items()]
+    counted = f"1 check knows {len(lines)} mistakes."
+    expected = ["", f"lm_head(H, E): {one.source}", *lines, "", counted, ""]
+    assert capsys.readouterr().out.split("\n") == expected
 
 
 def test_the_exercises_functions_are_found_by_the_checks_that_they_are_handed_to(tmp_path):

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from whole import whole
 
 from slp_transformer.data import (
     CORPORA,
@@ -81,7 +82,14 @@ def test_a_wrong_file_in_its_place_is_left_alone(server, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "numbers.txt").write_bytes(b"mine")
     with pytest.raises(
-        ValueError, match="numbers.txt is not the file that .*Delete it to download"
+        ValueError,
+        match=whole(
+            "…numbers.txt is not the file that …/file should have: "
+            "its SHA-256 is "
+            "3fd30542fe3f61b14bd4a4b2dc0b6fb30fa6f63ebce52dd1778aaa8c4dc02cff, not "
+            "1ac300f994eab6746d03661584fc7716b679c79c3d037dd83bdb56900a0b73f8. Delete it "
+            "to download it anew."
+        ),
     ):
         fetch_file(file)
     assert (tmp_path / "data" / "numbers.txt").read_bytes() == b"mine" and asked == []
@@ -101,16 +109,24 @@ def test_offline_nothing_is_asked_for(server, tmp_path, monkeypatch):
     _, asked, file = server
     monkeypatch.setenv("SLP_TRANSFORMER_OFFLINE", "1")
     path = tmp_path / "data" / "numbers.txt"
-    with pytest.raises(ValueError, match="SLP_TRANSFORMER_OFFLINE forbids") as error:
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "…numbers.txt does not exist, and SLP_TRANSFORMER_OFFLINE forbids downloading"
+            " it from …/file: unset that variable. Or get it in "
+            "another way, and copy it to …numbers.txt."
+        ),
+    ) as error:
         fetch_file(file)
     assert str(path) in str(error.value) and file.url in str(error.value)
     assert asked == [] and not path.parent.exists()
     path.parent.mkdir()
     path.write_bytes(CONTENT)
     assert fetch_file(file) == path
-    path.unlink()
-    monkeypatch.setenv("SLP_TRANSFORMER_OFFLINE", "0")
-    assert fetch_file(file) == path and asked == ["/file"]
+    for count, no in enumerate(["0", "false", "No ", ""], 1):
+        path.unlink()
+        monkeypatch.setenv("SLP_TRANSFORMER_OFFLINE", no)
+        assert fetch_file(file) == path and asked == ["/file"] * count
 
 
 def test_a_data_directory_that_may_not_be_written_is_named(server, tmp_path, monkeypatch):
@@ -121,7 +137,9 @@ def test_a_data_directory_that_may_not_be_written_is_named(server, tmp_path, mon
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
-    with pytest.raises(ValueError, match="numbers.txt cannot be read or written: Permission den"):
+    with pytest.raises(
+        ValueError, match=whole("…numbers.txt cannot be read or written: Permission denied.")
+    ):
         fetch_file(server[2])
 
 
@@ -143,6 +161,9 @@ def test_a_named_corpus_is_fetched_checked_and_prepared(server, tmp_path, monkey
 
 
 def test_an_unknown_name_is_answered_with_those_there_are():
-    with pytest.raises(ValueError, match="called 'moby'; there are moby-dick, tiny-shakespeare"):
+    with pytest.raises(
+        ValueError,
+        match=whole("No corpus is called 'moby'; there are moby-dick, tiny-shakespeare."),
+    ):
         fetch_corpus("moby")
     assert fetch_corpus("moby-dick").read_text(encoding="utf-8") == load_moby_dick()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from whole import whole
 
 pytest.importorskip("tokenizers", reason="words and BPE need the text extra")
 
@@ -67,7 +68,11 @@ def test_little_that_is_packed_does_not_become_much(tmp_path, monkeypatch):
     monkeypatch.setattr("slp_transformer.data.text_files.MAX_GZIP_BYTES", 9)
     (tmp_path / "a.en.gz").write_bytes(gzip.compress(b"a\n" * 50_000))
     with pytest.raises(
-        ValueError, match=r"a\.en\.gz unpacks to more than 0 MiB, 50 times its size"
+        ValueError,
+        match=whole(
+            "…a.en.gz unpacks to more than 0 MiB, 50 times its size: unpack it, if you "
+            "know what is in it."
+        ),
     ):
         read_pairs(str(tmp_path / "a.en.gz"), str(tmp_path / "a.en.gz.de"))
     monkeypatch.undo()
@@ -81,7 +86,14 @@ def test_a_short_row_of_a_wide_table_is_not_made_as_wide(tmp_path):
     begun = time.process_time()
     assert read_pairs(str(path), None, ("a", "b"))[0] == [("1", "2")] * size
     assert time.process_time() - begun < 8  # against that half minute, not a measure
-    with pytest.raises(ValueError, match="columns a, b, (c, ){9}c and 59,990 more: name two"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "…a.csv (comma-separated) has the columns a, b, c, c, c, c, c, c, c, c, c, c "
+            "and 59,990 more: name two of them by --source-language and "
+            "--target-language.…"
+        ),
+    ):
         read_pairs(str(path))
 
 
@@ -98,15 +110,43 @@ def test_a_quotation_mark_in_tab_separated_text_is_one(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("a.tsv", "en\tes\na\tb\tc\n", "line 2 has 3 cells, but there are 2 columns: no cell"),
-        ("a.csv", "en,es\na,b,c\n", "line 2 has 3 cells, but there are 2 columns: a cell with"),
-        ("a.csv", 'en,es\na,"b\nc"\n', "line 3 ends a cell that has a line break in it"),
-        ("a.csv", 'en,es\na,"b" c\n', "line 2 is no row of a table: .* is written as"),
+        (
+            "a.tsv",
+            "en\tes\na\tb\tc\n",
+            (
+                "…a.tsv: line 2 has 3 cells, but there are 2 columns: no cell of "
+                "tab-separated text has a tab in it."
+            ),
+        ),
+        (
+            "a.csv",
+            "en,es\na,b,c\n",
+            (
+                "…a.csv: line 2 has 3 cells, but there are 2 columns: a cell with the "
+                'separator or a quotation mark in it is written as "She said ""no"".".'
+            ),
+        ),
+        (
+            "a.csv",
+            'en,es\na,"b\nc"\n',
+            (
+                "…a.csv: line 3 ends a cell that has a line break in it: each side of a pair "
+                "stands on one line."
+            ),
+        ),
+        (
+            "a.csv",
+            'en,es\na,"b" c\n',
+            (
+                "…a.csv: line 2 is no row of a table: ',' expected after '\"'; a cell with the"
+                ' separator or a quotation mark in it is written as "She said ""no"".".'
+            ),
+        ),
     ],
 )
 def test_a_cell_that_is_no_sentence_is_refused_with_its_line(tmp_path, name, text, sentence):
     (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=whole(sentence)):
         read_pairs(str(tmp_path / name))
 
 
@@ -137,14 +177,23 @@ def test_a_wrong_table_is_refused_by_file_and_line(tmp_path, content, told):
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        (THAI[:3], r"b.th has 3 lines and .*a.en 4: line 4 of .*a.en"),
-        ([*THAI[:2], " ", THAI[3]], "b.th: line 3 is empty"),
-        (None, "a.en has sentences of one language"),
+        (
+            THAI[:3],
+            ("…b.th has 3 lines and …a.en 4: line 4 of …a.en has nothing that it translates."),
+        ),
+        ([*THAI[:2], " ", THAI[3]], "…b.th: line 3 is empty, so that there is no pair."),
+        (
+            None,
+            (
+                "…a.en has sentences of one language: name the file of their translations "
+                "too, by --target, or give a table (.csv or .tsv).…"
+            ),
+        ),
     ],
 )
 def test_two_files_that_do_not_align_are_refused_by_file_and_line(target, sentence, tmp_path):
     source = written(tmp_path / "a.en", ENGLISH)
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=whole(sentence)):
         read_pairs(source, target and written(tmp_path / "b.th", target))
 
 
@@ -168,7 +217,13 @@ def test_the_first_ids_are_the_special_ones():
     assert tokenizer.target.vocabulary[:4] == ["[PAD]", "[UNK]", "[SOS]", "[EOS]"]
     assert (tokenizer.pad_id, tokenizer.begin_id, tokenizer.end_id) == (0, 2, 3)
     assert tokenizer.decode_target([2, 3, 0, 0]) == ""
-    with pytest.raises(ValueError, match="must begin with"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "The vocabulary must begin with [PAD], [UNK], [SOS], [EOS]: train it with "
+            "special_tokens=SENTENCE_TOKENS."
+        ),
+    ):
         plain = train_tokenizer(ENGLISH, "words")
         PairTokenizer(("a", "b"), plain, plain)
 
@@ -225,7 +280,13 @@ def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
     assert cut.train[0][0][-1] == cut.tokenizer.end_id
     assert [len(side) for side in cut.train[1]] == [2, 3]
     assert "were cut" in cut.warnings[1] and len(cut.val_texts) == 2
-    with pytest.raises(ValueError, match="None of the 3 pairs learned from fits a window of 1"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "None of the 3 pairs learned from fits a window of 1 tokens: choose a longer "
+            "context_length, or --overlong truncate."
+        ),
+    ):
         prepare_pair_corpus(pairs, ("a", "b"), 1, **how)
 
 
@@ -243,15 +304,21 @@ def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
             for i in range(len(mine)):
                 assert all(torch.equal(*sides) for sides in zip(mine[i], theirs[i], strict=True))
     (tmp_path / "tokens" / "held-out.json").write_text("[[1, 2]]", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"held-out.json: 0.0: Input should be a valid string"):
+    with pytest.raises(
+        ValueError, match=whole("…held-out.json: 0.0: Input should be a valid string (found 1).")
+    ):
         load_pair_corpus(tmp_path / "tokens")
     (tmp_path / "tokens" / "held-out.json").write_text('[["a", "b"]]', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"held-out.json is damaged: it should have 2 pairs"):
+    with pytest.raises(
+        ValueError, match=whole("…held-out.json is damaged: it should have 2 pairs.")
+    ):
         load_pair_corpus(tmp_path / "tokens")
 
 
 def test_a_stream_that_ends_within_a_pair_is_refused():
     assert len(EncodedPairs(torch.tensor([5, 3, 6, 3]), 3)) == 1
     for ids in ([5, 3, 6], [5, 3], [5, 3, 6, 3, 7]):
-        with pytest.raises(ValueError, match="in the middle of one"):
+        with pytest.raises(
+            ValueError, match=whole("These tokens are no pairs: they end in the middle of one.")
+        ):
             EncodedPairs(torch.tensor(ids), 3)

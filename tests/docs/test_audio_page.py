@@ -100,6 +100,7 @@ def test_a_browser_draws_and_plays(served, browser):
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(served)
+    page.evaluate("dispatchEvent(new PointerEvent('pointermove'))")  # a mouse that rests there
     assert "tuning: " in page.inner_text("#slp-hear-still")
     assert not [url for url in asked if "alphaTab" in url], "a score comes when a reader is there"
     page.mouse.move(9, 9, steps=3)

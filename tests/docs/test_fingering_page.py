@@ -680,6 +680,7 @@ def test_the_example_is_text_until_the_reader_does_anything(browser, deed):
         page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
         page.goto(ADDRESS)
         page.wait_for_function("performance.getEntriesByType('paint').length")
+        page.evaluate("dispatchEvent(new PointerEvent('pointermove'))")  # a mouse that rests there
         stage = page.locator("#slp-hear-stage")
         before, text = stage.bounding_box(), page.locator("#slp-hear-still").bounding_box()
         assert text["y"] + text["height"] < 844 and "alphaTab.min.js" not in asked

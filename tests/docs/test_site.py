@@ -530,6 +530,8 @@ TASKS = {
     "shape mismatch error": ("pytorch/#a-tensor-and-its-shape",),
     "mask at inference": ("chapters/06b_cache/#why-the-old-rows-stay-valid",),
     "why tie weights": ("chapters/05_language_model/#the-head",),
+    "generation is slow": ("chapters/06b_cache/#what-it-saves",),
+    "upper triangular minus infinity": ("chapters/03_one_matrix/#the-mask",),
     "where is dropout applied": ("chapters/02_block/#all-tokens-and-the-package",),
 }
 

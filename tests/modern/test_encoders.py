@@ -164,6 +164,21 @@ def test_a_classifier_reads_the_last_token_that_is_no_padding(name, side, tmp_pa
         ours(ids, mask, torch.tensor([11, 6, 4, 1]), **how)  # of the second it is 7
 
 
+@torch.no_grad()
+def test_a_text_that_ends_in_the_token_that_fills_up_is_not_cut_in_silence(tmp_path):
+    theirs, _ = published(CLASSIFIERS[0], tmp_path)
+    ours, ids = from_pretrained(tmp_path), torch.tensor([[5, 6, 7, 0], [8, 9, 0, 0]])
+    kept = torch.tensor([4, 3])  # the first 0 of each is the end of its text
+    mask = torch.zeros(2, 1, 4).masked_fill(torch.arange(4) >= kept[:, None, None], -torch.inf)
+    with pytest.raises(ValueError, match=r"The mask ends texts elsewhere than padding \(id 0\)"):
+        ours(ids, mask)
+    expected = theirs(ids, attention_mask=(mask[:, 0] == 0).long()).logits
+    torch.testing.assert_close(ours(ids, padding_mask(ids, 0)), expected, **CLOSE)
+    alone = torch.stack([ours(row[:n], lengths=n) for row, n in zip(ids, kept, strict=True)])
+    torch.testing.assert_close(ours(ids, mask, kept), alone, **CLOSE)
+    assert (alone - expected).abs().max() > 0.1
+
+
 @pytest.mark.parametrize("name", ["bare GPT-2", "GPT-2 of classes", "bare Llama"])
 @torch.no_grad()
 def test_padding_on_the_left_needs_positions_where_they_are_counted_from_the_left(name, tmp_path):

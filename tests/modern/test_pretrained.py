@@ -299,6 +299,20 @@ def test_published_settings_make_the_published_model(name, tmp_path):
     assert collect_published_info(tmp_path)["parameters"]["total"] == total
 
 
+@pytest.mark.parametrize(
+    "name", ["llama", "mistral", "qwen2", "qwen3", "smollm3", "olmo2", "phi3", "gpt_neox"]
+)
+def test_the_base_of_rotations_that_is_not_said_is_that_of_transformers(name, tmp_path):
+    theirs = foreign(name, tmp_path).config
+    path = tmp_path / "config.json"
+    content = json.loads(path.read_text("utf-8"))
+    for key in ("rope_parameters", "rope_theta", "rotary_emb_base"):
+        content.pop(key, None)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    expected = type(theirs).from_pretrained(tmp_path).rope_parameters["rope_theta"]
+    assert from_pretrained(tmp_path).config.rope_base == expected
+
+
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_dropout_is_read_and_written_and_is_off_until_training(name, tmp_path):
     foreign(name, tmp_path / "a")

@@ -4,10 +4,13 @@ import base64
 import contextlib
 import json
 import os
+import re
 import socket
 import struct
+from dataclasses import replace
 from pathlib import Path
 
+import published_tokenizers
 import pytest
 import torch
 from foreign import MODELS, foreign
@@ -15,7 +18,14 @@ from safetensors.torch import load_file, save_file
 from transformers import CONFIG_MAPPING
 
 from slp_transformer import add_lora
-from slp_transformer.modern import ModernConfig, from_pretrained, load_adapter, save_adapter
+from slp_transformer.modern import (
+    ModernConfig,
+    ModernLM,
+    from_pretrained,
+    load_adapter,
+    save_adapter,
+    save_pretrained,
+)
 from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS
 from slp_transformer.modern.hf_config import WITHOUT_EFFECT, HFConfigReader
 from slp_transformer.modern.hf_tokenizer import (
@@ -55,6 +65,12 @@ NOT_OURS = [
         "longrope",
     ),
     ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "keep one of the two"),
+    # All that the older says stands in the newer, which says more; transformers reads the older.
+    ("llama", {"rope_scaling": {"rope_type": "default"}}, "keep one of the two"),
+    ("mistral", {"sliding_window": 3, "layer_types": ["full_attention"] * 2}, "layer_types"),
+    ("phi3", {"sliding_window": 3, "layer_types": ["full_attention"] * 2}, "layer_types"),
+    ("smollm3", {"sliding_window": 3, "layer_types": ["sliding_attention"] * 4}, "layer_types"),
+    ("qwen2", {"sliding_window": 3, "layer_types": ["sliding_attention"] * 2}, "layer_types"),
     ("mistral", {"sliding_window": "wide"}, "sliding_window"),
     ("mistral", {"layer_types": ["sliding_attention"]}, "layer_types"),
     ("smollm3", {"no_rope_layers": [1]}, "no_rope_layers"),
@@ -109,6 +125,65 @@ def test_a_part_that_is_not_here_is_refused_by_name(name, settings, why, tmp_pat
     with pytest.raises(ValueError, match=why) as refusal:
         from_pretrained(tmp_path)
     assert str(tmp_path) in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("config.json", 2**24),
+        ("generation_config.json", 2**24),
+        ("adapter_config.json", 2**24),
+        ("model.safetensors.index.json", 2**24),
+        ("tokenizer_config.json", 2**24),
+        ("tokenizer.json", 2**26),
+    ],
+)
+def test_json_that_would_take_gigabytes_of_memory_is_not_parsed(name, most, tmp_path):
+    foreign("llama", tmp_path)
+    for other in ("config.json", "tokenizer.json", "adapter_config.json"):
+        if not (tmp_path / other).exists():
+            (tmp_path / other).write_text("{}", encoding="utf-8")
+    if "index" in name:
+        (tmp_path / "model.safetensors").unlink()
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(most + 1)
+    config = ModernConfig(53)
+    with pytest.raises(ValueError, match=f"{re.escape(name)} is too large: .* {most:,} bytes"):
+        if "tokenizer" in name:
+            load_tokenizer(tmp_path, config)
+        elif "adapter" in name:
+            load_adapter(ModernLM(config), tmp_path)
+        else:
+            from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, -torch.inf])
+def test_weights_that_nobody_could_load_are_not_written(wrong, tmp_path):
+    model = ModernLM(ModernConfig(53))
+    with torch.no_grad():
+        model.stack.final_norm.gamma[3] = wrong
+    with pytest.raises(ValueError, match=r"stack\.final_norm\.gamma has NaN or infinite numbers"):
+        save_pretrained(model, tmp_path / "new")
+    add_lora(model, rank=2)
+    with pytest.raises(ValueError, match=r"stack\.final_norm\.gamma has NaN or infinite numbers"):
+        save_adapter(model, tmp_path / "new")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", ["[1]", '{"eos_token_id": 3', "", "[" * 100_000, None])
+@pytest.mark.parametrize("name", ["generation_config.json", "tokenizer_config.json"])
+def test_a_damaged_file_beside_a_model_is_not_passed_over(name, content, tmp_path):
+    foreign("llama", tmp_path)
+    published_tokenizers.make_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    path = tmp_path / name
+    path.unlink(missing_ok=True)
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=name) as refusal:
+        load_tokenizer(tmp_path, replace(read_config(tmp_path), vocab_size=300))
+    assert "\n" not in str(refusal.value)
 
 
 NORM = "model.norm.weight"
@@ -332,9 +407,6 @@ def test_a_published_folder_with_something_else_than_a_file_is_not_waited_for(
         socket.socket(socket.AF_UNIX).bind(name)
     else:
         Path(name).mkdir()
-    if name == "generation_config.json":  # which need not be there
-        assert from_pretrained(".")
-        return
     with pytest.raises(ValueError, match=f"{name} |tokenizer"):
         load_tokenizer(Path(), from_pretrained(".").config)
 

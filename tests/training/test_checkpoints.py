@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from tiny_training import STREAM, files, run, same, stop_at
 from tiny_training import with_dropout as tiny
+from whole import whole
 
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer._internal.atomic_write import NotSyncedError
@@ -22,7 +24,7 @@ from slp_transformer._internal.json_files import write_json
 from slp_transformer._internal.tensor_files import open_tensors
 from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.tasks.saved_runs import open_run, read_current
-from slp_transformer.training import checkpoints
+from slp_transformer.training import checkpoints, run_folder
 from slp_transformer.training.callbacks import METRICS_FILE
 from slp_transformer.training.checkpoints import (
     STATE_FILE,
@@ -30,12 +32,15 @@ from slp_transformer.training.checkpoints import (
     load_weights,
     save_checkpoint,
 )
+from slp_transformer.training.lora_base import locate_lora_base, weights_sha256
 from slp_transformer.training.run_folder import (
     WEIGHTS_FILE,
     EvalRecord,
+    LoraBase,
     TrainerState,
     open_checkpoint,
 )
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import Strategy
 from slp_transformer.training.train_config import TrainConfig
 
@@ -114,6 +119,17 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
     assert sorted(p.name for p in tmp_path.glob("step*")) == ["step-00000002", "step-00000006"]
 
 
+def test_what_is_left_of_a_checkpoint_whose_deletion_was_cut_lies_in_its_run(tmp_path, monkeypatch):
+    """Where the next process to own the run finds it."""
+    monkeypatch.setattr(run_folder, "remove_path", lambda path: None)
+    for step in (2, 4):
+        save_checkpoint(tmp_path / "run", step, tiny(seed=step))
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert len([*(tmp_path / "run").glob(".*.writing/step-00000002/model.safetensors")]) == 1
+    with run_lock(tmp_path / "run"):
+        assert not [*(tmp_path / "run").glob(".*.writing")]
+
+
 def test_while_it_trains_one_checkpoint_more_is_there_for_readers(tmp_path):
     """So who loads the last one has until the next but one; at the end it goes."""
     losses: dict[int, float] = {}
@@ -173,9 +189,11 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch, wh
     home = {"save_file": safetensors.torch, "rename_path": checkpoints}.get(where, os)
     with monkeypatch.context() as patch:
         patch.setattr(home, where, full)
-        with pytest.raises(ValueError, match="step 2 could not be written.*No space left") as told:
+        kept = "step-00000001 was kept" if step else "there is no earlier one"
+        told = "The checkpoint of step 2 could not be written to … (No space left on device): "
+        told += f"{kept}. Make room or choose another folder, then resume."
+        with pytest.raises(ValueError, match=whole(told)):
             save_checkpoint(tmp_path, 2, tiny(seed=5))
-    assert "\n" not in str(told.value)
     left = files(tmp_path)
     assert before == {name: left[name] for name in before}
     if step:
@@ -196,36 +214,59 @@ def test_a_damaged_checkpoint_is_one_sentence_and_changes_nothing(tmp_path, name
     elif harm == "other":  # of the right size
         path.write_bytes(b"#" * len(content))
     before, model = files(tmp_path), tiny(seed=5)
-    with pytest.raises(ValueError, match=name) as told:
+    told = {
+        "cut": f"has {len(content) // 2} bytes, not {len(content)}",
+        "missing": "is missing",
+        "other": "is not what was written (its CRC-32 is …, not …): restore it from a copy",
+    }
+    told = f"The checkpoint {path.parent} is damaged: {name} {told[harm]}."
+    with pytest.raises(ValueError, match=whole(told)):
         run(tmp_path, model, steps=2, resume=True)
-    assert "\n" not in str(told.value) and str(told.value).endswith(".")
-    sizes = f"{name} has {len(content) // 2} bytes, not {len(content)}."
-    assert harm != "cut" or sizes in str(told.value)
     assert files(tmp_path) == before and same(model, tiny(seed=5))
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{}", "format: Field required"),
-        ('{"format": 99, "step": 1, "files": {}}', "format: Input should be 1"),
-        ('{"format": 1, "step": 4, "files": {"x": 3}}', "damaged: x is missing, not 3"),
-        ('{"format": 1, "step": 5, "files": {}}', "damaged: checkpoint.json says step 5"),
-        ("#", "Invalid JSON"),
-        ("[]", "should be an object"),
+        ("{}", "…checkpoint.json: format: Field required (found {})."),
+        (
+            '{"format": 99, "step": 1, "files": {}}',
+            "…checkpoint.json: format: Input should be 1 (found 99).",
+        ),
+        (
+            '{"format": 1, "step": 4, "files": {"x": 3}}',
+            "The checkpoint …step-00000004 is damaged: x is missing.",
+        ),
+        (
+            '{"format": 1, "step": 5, "files": {}}',
+            "The checkpoint …step-00000004 is damaged: checkpoint.json says step 5.",
+        ),
+        (
+            "#",
+            (
+                "…checkpoint.json: this: Invalid JSON: expected value at line 1 column 1 "
+                "(found b'#')."
+            ),
+        ),
+        ("[]", "…checkpoint.json: this: Input should be an object (found [])."),
     ],
 )
 def test_a_foreign_checkpoint_is_refused(tmp_path, content, says):
     run(tmp_path)
     (checkpoint_folder(tmp_path) / "checkpoint.json").write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=whole(says)):
         load_model(tmp_path)
 
 
 def test_weights_of_another_size_are_refused_and_the_model_untouched(tmp_path):
     folder = save_checkpoint(tmp_path, 1, tiny())
     model = tiny(context_length=4)
-    with pytest.raises(ValueError, match=r"positions\.P is \[5×6\], not \[4×6\]"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "…model.safetensors does not fit the model: embedding.positions.P is [5×6], not [4×6]."
+        ),
+    ):
         load_weights(model, folder)
     assert same(model, tiny(context_length=4))
 
@@ -236,19 +277,28 @@ def test_weights_of_another_size_are_refused_and_the_model_untouched(tmp_path):
         ({"seed": 1}, "config.seed was 0 and is now 1"),
         ({"optimizer": "muon"}, "config.optimizer was 'adamw' and is now 'muon'"),
         ({"eval_interval": 5}, "config.eval_interval was 2 and is now 5"),
-        ({"steps": 3}, "is at step 4 already: steps must be 4 or more, not 3"),
+        ({"steps": 3}, ""),
         ({"model": {"dropout": 0.1}}, "model.config.dropout was 0.2 and is now 0.1"),
-        ({"stream": torch.arange(7).repeat(6)}, "data.train.tokens was 35 and is now 42"),
-        ({"stream": STREAM.flip(0)}, "data.train.checksum"),
+        (
+            {"stream": torch.arange(7).repeat(6)},
+            "data.train.tokens was 35 and is now 42; data.train.checksum was 3240276696 and is now "
+            "894177652",
+        ),
+        (
+            {"stream": STREAM.flip(0)},
+            "data.train.checksum was 3240276696 and is now 656674813",
+        ),
     ],
 )
 def test_a_changed_run_is_not_resumed(tmp_path, changes, says):
     run(tmp_path)
     before = files(tmp_path)
     model = tiny(seed=5, **changes.pop("model", {}))
-    with pytest.raises(ValueError, match=says):
+    told = f"is another one: {says}.… Resume it as it was, or choose another folder."
+    told = told if says else "is at step 4 already: steps must be 4 or more, not 3."
+    with pytest.raises(ValueError, match=whole(f"The run in {tmp_path} {told}")) as caught:
         run(tmp_path, model, resume=True, **changes)
-    assert files(tmp_path) == before
+    assert ".." not in str(caught.value) and files(tmp_path) == before
 
 
 def test_a_step_that_its_losses_do_not_fit_is_refused(tmp_path):
@@ -260,14 +310,25 @@ def test_a_step_that_its_losses_do_not_fit_is_refused(tmp_path):
     manifest["files"]["training.json"] = (folder / "training.json").stat().st_size
     del manifest["crc32"]  # as in older checkpoints
     write_json(folder / "checkpoint.json", manifest)
-    with pytest.raises(ValueError, match="training.json is damaged: step 3 with 0 losses since"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "…training.json is damaged: step 3 with 0 losses since the evaluation at step 4."
+        ),
+    ):
         run(tmp_path, resume=True)
 
 
 def test_a_run_is_not_overwritten_unasked(tmp_path):
     run(tmp_path)
     before = files(tmp_path)
-    with pytest.raises(ValueError, match="holds a run already.*resume=True"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "… holds a run already (step-00000004): pass "
+            "resume=True to resume it, or choose another folder."
+        ),
+    ):
         run(tmp_path)
     assert files(tmp_path) == before
 
@@ -302,7 +363,7 @@ class Own(torch.nn.Module):
     def __init__(self, seed: int = 0):
         super().__init__()
         torch.manual_seed(seed)
-        self.E, self.unused = torch.nn.Embedding(7, 7), torch.nn.Linear(2, 2)
+        self.unused, self.E = torch.nn.Linear(2, 2), torch.nn.Embedding(7, 7)
         self.register_buffer("mask", torch.tensor([True, False]))
 
     def forward(self, ids):
@@ -359,12 +420,49 @@ def test_a_folder_that_goes_while_it_is_trained_in_is_not_made_anew(tmp_path, ho
         if how == "replaced":
             folder.mkdir()
 
-    with pytest.raises(ValueError, match="run was deleted or renamed during training, so nothing"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "…run was deleted or renamed during training, so nothing more is saved. If it"
+            " has another name now, resume it there."
+        ),
+    ):
         run(folder, report=go)
     assert not list(folder.glob("step-*"))
     if how == "renamed":
         assert checkpoint_folder(tmp_path / "elsewhere").name == "step-00000002"
         run(tmp_path / "elsewhere", resume=True)
+
+
+def test_a_lora_adapter_s_base_is_found_where_it_was_or_beside_the_run(tmp_path, monkeypatch):
+    """Also by a name that is relative to the run's folder, and past another's weights."""
+    beside, adapter = (
+        tmp_path / "moved" / name for name in ("base/step-00000002", "b/step-00000004")
+    )
+    known = tmp_path / "there" / "base" / "step-00000002"
+    for folder in (beside, adapter):
+        folder.mkdir(parents=True)
+    (beside / WEIGHTS_FILE).write_bytes(b"weights")
+    base = LoraBase(str(known), weights_sha256(beside), 2)
+    assert locate_lora_base(adapter, base).samefile(beside)
+    monkeypatch.chdir(adapter.parent)
+    assert locate_lora_base(Path(adapter.name), base).samefile(beside)
+    known.mkdir(parents=True)
+    (known / WEIGHTS_FILE).write_bytes(b"others")
+    assert locate_lora_base(adapter, base).samefile(beside)
+    (beside / WEIGHTS_FILE).write_bytes(b"changed")
+    told = (
+        f"{known / WEIGHTS_FILE} has changed since the LoRA adapter {adapter} was trained on it: "
+    )
+    with pytest.raises(
+        ValueError, match=whole(f"{told}restore the weights that were there before.…")
+    ):
+        locate_lora_base(adapter, base)
+    for folder in (beside, known):
+        shutil.rmtree(folder)
+    told = f"{adapter} is a LoRA adapter, and its base checkpoint {known} is missing: put it back, "
+    with pytest.raises(ValueError, match=whole(f"{told}or put its run next to this one.…")):
+        locate_lora_base(adapter, base)
 
 
 def test_a_checkpoint_that_is_a_link_is_read_and_stays(tmp_path):
@@ -394,7 +492,12 @@ def test_weights_that_cannot_be_opened_once_are_a_sentence(tmp_path, monkeypatch
         return opened(*args, **kwargs)
 
     monkeypatch.setattr(safetensors, "safe_open", failing)
-    with pytest.raises(ValueError, match="safetensors cannot be read: the system could not open"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "…model.safetensors cannot be read: the system could not open it this time; try again."
+        ),
+    ):
         load_model(tmp_path)
 
 
@@ -408,7 +511,10 @@ def test_weights_deleted_before_pytorch_maps_them_are_a_sentence(tmp_path, monke
         return opened(*args, **kwargs)
 
     monkeypatch.setattr(torch.UntypedStorage, "from_file", late)
-    with pytest.raises(ValueError, match=r"model\.safetensors cannot be read: .*No such file"):
+    with pytest.raises(
+        ValueError,
+        match=whole("…model.safetensors cannot be read: …No such file or directory…"),
+    ):
         load_model(tmp_path)
 
 
@@ -416,10 +522,13 @@ def test_an_error_of_mapping_is_a_sentence_also_after_opening_and_no_other_error
     """Some versions of safetensors have PyTorch map the file for the first tensor."""
     path = tmp_path / "a.safetensors"
     save_file({"a": torch.zeros(3)}, path)
-    with pytest.raises(ValueError, match=r"a\.safetensors cannot be read: unable to open file"):
+    with pytest.raises(
+        ValueError,
+        match=whole("…a.safetensors cannot be read: unable to open file …"),
+    ):
         with open_tensors(path):
             raise RuntimeError(f"unable to open file <{path}> in read-only mode")
-    with pytest.raises(RuntimeError, match="^sizes differ$"):
+    with pytest.raises(RuntimeError, match=whole("sizes differ")):
         with open_tensors(path):
             raise RuntimeError("sizes differ")
 
@@ -435,7 +544,14 @@ def test_a_folder_that_is_not_flushed_is_told_as_written(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoints, "fsync_path", failing)
-        with pytest.raises(ValueError, match="step 2 is in .*, but the disk did not confirm it"):
+        with pytest.raises(
+            ValueError,
+            match=whole(
+                "The checkpoint of step 2 is in …, but the "
+                "disk did not confirm it (Input/output error): a power cut may lose it; "
+                "earlier ones were kept. Look at the disk, then resume."
+            ),
+        ):
             save_checkpoint(tmp_path, 2, tiny())
     assert same(load_model(tmp_path), tiny())
 

@@ -8,6 +8,7 @@ import torch
 from checkpoint_folders import checkpoint_folder
 from sampled import mostly_slow
 from tiny_training import same
+from whole import whole
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.lora import add_lora
@@ -87,10 +88,22 @@ def test_every_optimizer_has_a_reference():
 
 
 def test_what_muon_cannot_do_is_refused(tmp_path):
-    with pytest.raises(ValueError, match='needs whole matrices.*choose "ddp", or the optimizer'):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            'optimizer = "muon" needs whole matrices, and parallel = "fsdp" gives each '
+            'process a part of them: choose "ddp", or the optimizer "adamw".'
+        ),
+    ):
         TrainConfig(steps=1, optimizer="muon", parallel="fsdp")
     lonely = torch.nn.Sequential(torch.nn.Embedding(7, 7))
-    with pytest.raises(ValueError, match='this model has none: choose "adamw"'):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            'optimizer = "muon" is for the matrices inside blocks, and this model has '
+            'none: choose "adamw".'
+        ),
+    ):
         train(
             lonely,
             STREAM,

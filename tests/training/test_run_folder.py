@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zlib
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ import safetensors.torch
 import torch
 from checkpoint_folders import checkpoint_folder
 from commands import SMALL, fine, output, refused, result, weights
+from whole import whole
 
 from slp_transformer import TransformerConfig
+from slp_transformer._internal import checksums
 from slp_transformer._internal.checksums import file_crc32, verify_files
 from slp_transformer.training import run_folder
 from slp_transformer.training.checkpoints import load_model
@@ -250,12 +253,24 @@ def test_one_flipped_bit_is_told_when_a_run_is_verified_or_resumed(run, capsys):
     weights_path.write_bytes(before)
 
 
+def test_a_checksum_has_eight_digits_however_many_bytes_are_read_at_once(tmp_path, monkeypatch):
+    (path := tmp_path / "b.txt").write_bytes(b"665")
+    assert file_crc32(path) == f"{zlib.crc32(b'665'):08x}" == "00081566"
+    monkeypatch.setattr(checksums, "CHUNK_BYTES", 2)
+    assert file_crc32(path) == "00081566"
+    verify_files(tmp_path, {"b.txt": "00081566"}, "The corpus", "restore it")
+    told = f"The corpus {tmp_path} is damaged: b.txt is not what was written (its CRC-32 is "
+    with pytest.raises(ValueError, match=whole(f"{told}00081566, not 1): restore it.")):
+        verify_files(tmp_path, {"b.txt": "1"}, "The corpus", "restore it")
+
+
 @pytest.mark.parametrize("name", ["../b.txt", "a/../../b.txt", "..\\b.txt", "a", "gone"])
 def test_a_listing_may_name_files_of_its_own_folder_alone(name, tmp_path):
     (tmp_path / "own" / "a").mkdir(parents=True)
     (tmp_path / "b.txt").write_text("b", encoding="utf-8")
     listed = {name: file_crc32(tmp_path / "b.txt")}
-    with pytest.raises(ValueError, match=r"The corpus .*own is damaged \(.*there is no such file"):
+    told = f"The corpus {tmp_path / 'own'} is damaged ({name}: there is no such file): restore it."
+    with pytest.raises(ValueError, match=whole(told)):
         verify_files(tmp_path / "own", listed, "The corpus", "restore it")
 
 
@@ -289,10 +304,17 @@ def test_a_reader_begins_anew_when_its_checkpoint_was_deleted_meanwhile(run, mon
     moves.clear()
     name = "a checkpoint that stays"
     monkeypatch.setitem(run_folder.WAITS, name, run_folder.WAITS[name]._replace(seconds=0.0))
-    with pytest.raises(ValueError, match="a could not be read in 0 seconds, because a process"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "a could not be read in 0 seconds, because a process that trains in it saves "
+            "and deletes checkpoints all the time: try again, or let it keep more of them"
+            " (--keep-last)."
+        ),
+    ):
         read("a")
 
 
 def test_the_base_of_an_adapter_has_a_rank():
-    with pytest.raises(ValueError, match="rank"):
+    with pytest.raises(ValueError, match=whole("rank must be a whole number of 1 or more, not 0.")):
         run_folder.LoraBase("a", "0", 0)

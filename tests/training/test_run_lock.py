@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 from commands import SMALL, fine, refused
 from own_process import OWN
 from tiny_training import run
+from whole import whole
 
 from slp_transformer.tasks.text import TextTask
 from slp_transformer.training import run_lock as run_lock_module
@@ -50,8 +50,9 @@ def holder(tmp_path):
 def test_a_second_process_is_told_and_touches_nothing(holder, at, capsys):
     assert holder.poll() is None
     said = refused(capsys, "train", "text", "fox.txt", "--out-dir", "run", *SMALL)
-    assert "Another process trains in run: wait for it, stop it, or choose" in said
-    with pytest.raises(ValueError, match="Another process trains in"):
+    told = "Another process trains in run: wait for it, stop it, or choose another folder."
+    assert said == f"slp-transformer: {told}"
+    with pytest.raises(ValueError, match=whole(told)):
         run("run")
     assert {path.name for path in Path("run").iterdir()} == {".lock"}
 
@@ -78,8 +79,8 @@ def test_whoever_holds_it_may_ask_again_and_a_folder_made_in_vain_goes(tmp_path)
 def test_a_place_that_cannot_be_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        said = rf"Nothing can be kept in {re.escape(str(place))}: .*file is a file\. Choose another"
-        with pytest.raises(ValueError, match=said):
+        said = f"{tmp_path / 'file'} is a file. Choose another folder."
+        with pytest.raises(ValueError, match=whole(f"Nothing can be kept in {place}: {said}")):
             with run_lock(place):
                 pass
 
@@ -164,7 +165,12 @@ def test_where_the_file_system_has_no_locks_a_file_stands_for_one(
     folder = tmp_path / "a" / f"run-{number}"
     monkeypatch.setattr(fcntl, "flock", flock)
     if number == errno.EIO:
-        with pytest.raises(ValueError, match="Nothing can be kept.*Input/output error"):
+        with pytest.raises(
+            ValueError,
+            match=whole(
+                "Nothing can be kept in …run-5: Input/output error. Choose another folder."
+            ),
+        ):
             with run_lock(folder):
                 pass
     else:
@@ -190,7 +196,14 @@ def test_a_lock_of_another_machine_is_told_with_its_process_and_the_way_on(tmp_p
 
     monkeypatch.setattr(fcntl, "flock", flock)
     (tmp_path / ".lock").write_text("4711\nothernode\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"\(process 4711 on othernode\): wait .*delete .*\.lock"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "Another process trains in … (process 4711 on "
+            "othernode): wait for it, stop it, or choose another folder. If it has ended,"
+            " delete ….lock."
+        ),
+    ):
         with run_lock(tmp_path):
             pass
     (tmp_path / ".lock").unlink()

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from whole import whole
 
 from slp_transformer.training.schedules import SCHEDULES, cosine_schedule
 from slp_transformer.training.train_config import TrainConfig
@@ -51,7 +52,9 @@ def test_every_schedule_has_rates_by_hand():
 
 
 def test_a_cooldown_without_wsd_is_refused():
-    with pytest.raises(ValueError, match='belongs to schedule = "wsd", not to "cosine"'):
+    with pytest.raises(
+        ValueError, match=whole('cooldown_steps belongs to schedule = "wsd", not to "cosine".')
+    ):
         TrainConfig(steps=9, cooldown_steps=3)
 
 

@@ -9,6 +9,7 @@ from dataclasses import MISSING, replace
 import pytest
 import torch
 from tiny_training import STREAM, encoder_decoder, files, language_model, pairs, same, with_dropout
+from whole import whole
 
 from slp_transformer import generate
 from slp_transformer._internal.settings import settings_of
@@ -76,7 +77,13 @@ def test_a_stream_may_be_an_array_or_have_small_numbers():
 
 
 def test_data_of_another_kind_are_refused_by_name(unchecked):
-    with pytest.raises(TypeError, match="a NumPy array, a TokenStore, or a source .* not list"):
+    with pytest.raises(
+        TypeError,
+        match=whole(
+            "Data to train on is one row of ids as a torch tensor or a NumPy array, a "
+            "TokenStore, or a source of batches, not list."
+        ),
+    ):
         train(language_model(), list(range(99)), STREAM, steps=1)
     for data in (STREAM.view(5, 7), STREAM.float(), STREAM > 3, STREAM.view(5, 7).numpy()):
         with pytest.raises(ValueError, match=r"one row of ids, not \S+ of shape \[(5×7|35)\]\."):
@@ -84,7 +91,12 @@ def test_data_of_another_kind_are_refused_by_name(unchecked):
 
 
 def test_a_stream_without_a_length_of_window_is_refused():
-    with pytest.raises(ValueError, match="give N, or sequence_length"):
+    with pytest.raises(
+        ValueError,
+        match=whole(
+            "Windows of a token stream need a length: give N, or sequence_length to train."
+        ),
+    ):
         train(torch.nn.Embedding(7, 7), STREAM, STREAM, steps=1)
 
 
@@ -215,6 +227,14 @@ def test_dropout_draws_by_the_run_s_seed_and_leaves_the_caller_s_random_numbers_
     assert same(*trained)
 
 
+def test_a_model_that_comes_in_evaluation_mode_is_trained_with_its_dropout():
+    """As one does that was loaded, or trained before."""
+    loaded, new, plain = with_dropout().eval(), with_dropout().train(), with_dropout(dropout=0.0)
+    for model in (loaded, new, plain):
+        train(model, STREAM, STREAM, steps=2, batch_size=2, eval_interval=1)
+    assert same(loaded, new) and not same(loaded, plain) and not loaded.training
+
+
 def test_training_stops_when_patience_is_at_an_end():
     held_out = torch.tensor([3, 3, 3, 3, 3, 0, 3, 3])
     settings = {"steps": 200, "eval_interval": 5, "learning_rate": 0.05, "batch_size": 4}
@@ -341,7 +361,9 @@ def test_tensorboard_has_each_step_once_after_going_back_and_goes_on_by_itself(
 
 
 def test_tensorboard_without_a_folder_is_refused():
-    with pytest.raises(ValueError, match="give out_dir"):
+    with pytest.raises(
+        ValueError, match=whole("TensorBoard's curves are saved with the run: give out_dir.")
+    ):
         train(language_model(), STREAM, STREAM, steps=1, tensorboard=True)
 
 

@@ -13,6 +13,10 @@
     stop = find("stop"),
     time = find("time"),
     seek = find("seek");
+  const DEEDS = [
+    ...["pointermove", "pointerdown", "keydown", "wheel", "touchstart", "scroll", "focusin"],
+    ...["dragenter", "change"],
+  ];
   const clock = (ms) =>
     `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
   let api = null,
@@ -45,6 +49,18 @@
     await load();
     return api;
   };
+  /** The reader's first deed: alphaTab lays a score out for half a second, so until then a piece
+     stands on a page as text. */
+  page.firstDeed = () =>
+    new Promise((done) => {
+      const wake = (event) => {
+        // A pointer that lies over the page is told of at load, without having moved.
+        if (event.type === "pointermove" && !event.movementX && !event.movementY) return;
+        for (const deed of DEEDS) removeEventListener(deed, wake, true);
+        done();
+      };
+      for (const deed of DEEDS) addEventListener(deed, wake, { capture: true, passive: true });
+    });
   /** The piece that is shown, as Guitar Pro 7 saves it. */
   page.guitarPro = () => new alphaTab.exporter.Gp7Exporter().export(api.score, api.settings);
 
@@ -222,19 +238,10 @@
           `${MAX_FILE_BYTES.text / 2 ** 20} MB; ` +
           "“Finger a piece” takes other files.";
   };
-  /* alphaTab lays a score out for half a second, so until the reader does anything the first piece
-     stands there as text. */
   if (pieces.length) {
-    let isAwake = false;
-    const wake = (event) => {
-      // A pointer that lies over the page is told of at load, without having moved.
-      const isStill = event.type === "pointermove" && !event.movementX && !event.movementY;
-      if (isAwake || isStill) return;
-      isAwake = true;
+    page.firstDeed().then(() => {
       if (page.dataset.drawn === undefined) choose(0).catch(() => {}); // which "Play" tries again
-    };
-    for (const deed of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart", "scroll"])
-      addEventListener(deed, wake, { passive: true });
+    });
     choices.forEach((button, i) => button.addEventListener("click", () => choose(i)));
     for (const name of ["dragover", "drop"])
       document.addEventListener(name, (event) => event.preventDefault());

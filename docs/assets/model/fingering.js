@@ -675,16 +675,8 @@ function download(kind) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-/* alphaTab is large, so until the reader does anything the example stands there as text. */
-const DEEDS = "pointermove pointerdown keydown wheel touchstart scroll focusin dragenter change";
-const firstDeed = new Promise((done) => {
-  for (const deed of DEEDS.split(" "))
-    addEventListener(deed, done, { capture: true, passive: true, once: true });
-  if (find("file").files.length) done(null); // which a browser has kept
-});
-
 async function start() {
-  await firstDeed;
+  if (!find("file").files.length) await player.firstDeed(); // a browser may have kept a file
   api = await player.open();
   alphaTab.Logger.logLevel = alphaTab.LogLevel.None; // what cannot be read is said on the page
   stage.classList.add("f-alive");

@@ -11,15 +11,15 @@ from slp_transformer.modern.hf_config import HFConfigReader, SettingsTable
 FULL, SLIDING = "full_attention", "sliding_attention"
 
 
-def llama_extras_from_hf(settings: HFConfigReader) -> dict[str, Any]:
+def llama_extras_from_hf(settings: HFConfigReader, window: int | None = None) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
-        ValueError: if the model has a part that we don't have.
+        ValueError: if the model has a part that we don't have, or layers have a window and none.
     """
     for layer in settings.get("layer_types", list, []):
-        if layer != FULL:
-            settings.refuse("layer_types", layer, f"only {FULL} can be loaded here")
+        if layer != FULL or window is not None:
+            settings.refuse("layer_types", layer, f"only {FULL} can be, with no sliding_window")
     return rope_from_hf(settings)
 
 
@@ -34,12 +34,12 @@ def windows_from_hf(
         layers: for each block whether it has one, if layer_types do not say.
 
     Raises:
-        ValueError: if layer_types are of another kind.
+        ValueError: if layer_types are of another kind, or have windows of no size.
     """
-    types = settings.get("layer_types", list, [])
+    types, known = settings.get("layer_types", list, []), [FULL, *[SLIDING] * (window is not None)]
     for layer in types:
-        if layer not in (FULL, SLIDING):
-            settings.refuse("layer_types", layer, f"known are {FULL}, {SLIDING}")
+        if layer not in known:
+            settings.refuse("layer_types", layer, f"with {window=}, known are {', '.join(known)}")
     has_one = [layer == SLIDING for layer in types] or layers
     blocks = tuple(l for l, windowed in enumerate(has_one) if windowed)
     if window is None or not blocks:
@@ -130,7 +130,7 @@ def mistral_extras_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     window = settings.get_optional("sliding_window", int)
     if "sliding_window" not in settings.content:
         window = 4096
-    return llama_extras_from_hf(settings) | {"window": window}
+    return llama_extras_from_hf(settings, window) | {"window": window}
 
 
 WITH_WINDOWS = {name: usual for name, usual in LLAMA.required.items() if "window" not in name}
@@ -225,7 +225,7 @@ def smollm3_extras_from_hf(settings: HFConfigReader) -> dict[str, Any]:
         window = settings.get_optional("sliding_window", int)
     found = {"unrotated_blocks": tuple(l for l, one in enumerate(rotated) if not one)}
     windows = windows_from_hf(settings, window, [not one for one in rotated])
-    return found | rope_from_hf(settings) | windows
+    return found | rope_from_hf(settings, default_base=2e6) | windows
 
 
 def smollm3_extras_to_hf(config: ModernConfig) -> dict[str, Any]:
@@ -264,7 +264,8 @@ def phi3_extras_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     Raises:
         ValueError: if the model has a part that we don't have.
     """
-    return llama_extras_from_hf(settings) | {"window": settings.get_optional("sliding_window", int)}
+    window = settings.get_optional("sliding_window", int)
+    return llama_extras_from_hf(settings, window) | {"window": window}
 
 
 PHI3 = replace(

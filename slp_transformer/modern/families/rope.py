@@ -16,7 +16,10 @@ OPTIONAL = ("beta_fast", "beta_slow", "attention_factor")  # a config.json may l
 
 
 def rope_from_hf(
-    settings: HFConfigReader, base_name: str = "rope_theta", share: float | None = None
+    settings: HFConfigReader,
+    base_name: str = "rope_theta",
+    share: float | None = None,
+    default_base: float = 10000.0,
 ) -> dict[str, Any]:
     """Return the base of the frequencies and their scaling, in the older form or the newer.
 
@@ -25,15 +28,16 @@ def rope_from_hf(
         base_name: how older files call the base of the frequencies.
         share: the share of columns that is rotated, if nothing else is said; None for a family
             that rotates all of them.
+        default_base: the base, if nothing else is said.
 
     Raises:
         ValueError: if they are scaled in a way that we don't have, or in two ways.
     """
     older, newer = (settings.get(name, dict, {}) for name in ("rope_scaling", "rope_parameters"))
-    same = (newer.get("rope_type" if name == "type" else name) == older[name] for name in older)
-    if newer and not all(same):
+    same = {"rope_type" if name == "type" else name: older[name] for name in older}
+    if older and newer and newer != same:  # transformers reads the older alone
         settings.refuse("rope_scaling", older, "rope_parameters say otherwise: keep one of the two")
-    content = older | newer
+    content = newer or older
     rope = HFConfigReader(content, f"{settings.source}, rope_parameters")
     rope_type = rope.get_optional("rope_type", str) or rope.get("type", str, "default")
     if rope_type not in ("default", *PUBLISHED):
@@ -42,7 +46,7 @@ def rope_from_hf(
     known = {"type", "rope_type", "rope_theta", "partial_rotary_factor", ORIGINAL_LENGTH}
     if unknown := set(content) - known - set(published.values()):
         rope.refuse(min(unknown), content[min(unknown)], "there is no such part here")
-    base = settings.get(base_name, float, 10000.0)
+    base = settings.get(base_name, float, default_base)
     base = rope.get_optional("rope_theta", float) or base
     found: dict[str, Any] = {"rope_base": base}
     if share is None:
