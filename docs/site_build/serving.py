@@ -203,18 +203,24 @@ def check_address(host: str, port: int) -> str:
     """Return a sentence on why no server can have an address; nothing if one can."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
-    def error_at(port: int) -> OSError | None:
+    def error_at(port: int) -> Exception | None:
         try:
             socket.create_server((host, port), family=family).close()
-        except OSError as error:
+        except (
+            OSError,
+            OverflowError,
+            TypeError,
+            UnicodeError,
+        ) as error:  # some by what is no name
             return error
         return None
 
     error = error_at(port)
     if error is None:
         return ""
-    if error.errno != errno.EADDRINUSE:
-        return f"No server can have the address {host}:{port}: {error.strerror or error}."
+    if getattr(error, "errno", None) != errno.EADDRINUSE:
+        why = getattr(error, "strerror", None) or error
+        return f"No server can have the address {host}:{port}: {why}."
     free = (one for one in range(port + 1, min(port + 100, 65536)) if error_at(one) is None)
     at = f"[{host}]" if ":" in host else host
     return f"Port {port} is in use: mkdocs serve -a {at}:{next(free, 0)}"
@@ -225,6 +231,7 @@ class PageHandler(BaseHTTPRequestHandler):
 
     server: PageServer
     protocol_version = "HTTP/1.1"
+    timeout = 60.0  # s, for a browser that has begun a request to go on, or to take what it gets
 
     def do_HEAD(self) -> None:
         """Answer with the head alone."""

@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import socket
 import threading
 import time
 from base64 import b64encode
@@ -121,6 +122,27 @@ def test_the_pages_that_were_opened_are_known_the_last_one_first(server):
         ask(server, path)
     ask(server, "/none/", Sec_Fetch_Dest="empty", **{"Sec-Fetch-Dest": "empty"})  # a script's
     assert server.opened == ["a/", "b/"]
+
+
+@pytest.mark.parametrize("rest", ["", "Content-Length: 9\r\n{}\r\n\r\n{{"])
+def test_who_sends_half_a_request_is_let_go(running, monkeypatch, capfd, rest):
+    assert 0 < serving.PageHandler.timeout < 300
+    monkeypatch.setattr(serving.PageHandler, "timeout", 0.2)
+    host = f"127.0.0.1:{running.server_port}"
+    own = (
+        f"X-Live-Token: {running.token}\r\nOrigin: http://{host}\r\nContent-Type: application/json"
+    )
+    with socket.create_connection(running.server_address) as client:
+        client.settimeout(10)
+        client.sendall(f"POST /_live/run HTTP/1.1\r\nHost: {host}\r\n{rest.format(own)}".encode())
+        assert client.recv(9) == b""
+    assert not capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 70_000), ("127.0.0.1", -1), ("ä..b", 80)])
+def test_what_is_no_address_is_said(host, port):
+    sentence = serving.check_address(host, port)
+    assert sentence.startswith(f"No server can have the address {host}:{port}: ")
 
 
 def test_many_pages_at_once_are_all_answered(server):
