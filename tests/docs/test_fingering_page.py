@@ -689,7 +689,7 @@ def test_the_example_is_text_until_the_reader_does_anything(browser, deed):
             page.evaluate(DROP, ["mine.musicxml", base64.b64encode(score()).decode()])
             page.wait_for_function("document.getElementById('f-name').textContent[0] === 'm'")
         else:
-            page.keyboard.press(deed) if deed == "Tab" else page.mouse.move(7, 11)
+            page.keyboard.press(deed) if deed == "Tab" else page.mouse.move(7, 11, steps=3)
         page.wait_for_selector("#slp-hear-still", state="detached")
         assert stage.bounding_box()["y"] == before["y"] and stage.locator("svg").count()
 
@@ -713,7 +713,7 @@ def test_the_score_has_most_of_the_screen_below_its_top(size, browser):
         page = context.new_page()
         context.route("**/*", answer())
         page.goto(ADDRESS)
-        page.mouse.move(7, 11)
+        page.mouse.move(7, 11, steps=3)
         page.wait_for_selector("#slp-hear-still", state="detached")
         stage = "document.getElementById('slp-hear-stage').getBoundingClientRect()"
         panel = "document.getElementById('f-ask').getBoundingClientRect().top"
