@@ -206,12 +206,7 @@ def check_address(host: str, port: int) -> str:
     def error_at(port: int) -> Exception | None:
         try:
             socket.create_server((host, port), family=family).close()
-        except (
-            OSError,
-            OverflowError,
-            TypeError,
-            UnicodeError,
-        ) as error:  # some by what is no name
+        except (OSError, OverflowError, TypeError, UnicodeError) as error:  # some are no addresses
             return error
         return None
 

@@ -1,7 +1,7 @@
 """The bounds of untrusted input, all in one place; what is beyond is refused before the work.
 
-Each reader takes its own from here. Together they keep any file under half a gigabyte of memory, a
-vocabulary under two, and some seconds of time. Those of guitar music are in `slp_guitar.bounds`.
+Each reader takes its own from here. Together they keep most files under half a gigabyte of memory,
+and all to some seconds of time. Those of guitar music are in `slp_guitar.bounds`.
 """
 
 from typing import NamedTuple
@@ -40,8 +40,9 @@ WAITS = {
 """Waits for the user's terminal and pipes have no end, but look for a signal (`signals`)."""
 
 # --- Files of any kind ---
-# JSON takes up to twenty times its size of memory. Settings, the files of a model's tensors, and
-# what is handed on beside a tokenizer; then a vocabulary, held-out pairs, a line of a text.
+# JSON takes twenty times its size of memory; of nothing but empty lists, seventy times. Settings,
+# the files of a model's tensors, and what is handed on beside a tokenizer; then a vocabulary,
+# held-out pairs, a line of a text.
 MAX_SETTINGS_BYTES, MAX_JSON_BYTES = 1 << 24, 1 << 26
 # Of a configuration, and in one of its lines: a key of n parts takes Python's reader n² of memory.
 MAX_TOML_BYTES, MAX_TOML_DOTS = 1 << 19, 100
