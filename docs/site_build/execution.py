@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from difflib import SequenceMatcher
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -38,6 +39,7 @@ from traitlets.config import Config
 from slp_transformer._internal.plugins import PACKAGES
 
 WORKERS = 2
+CLOSE_S = 5.0  # for kernels to end, and threads to see it
 
 
 class ChapterError(Exception):
@@ -156,6 +158,7 @@ def run_chapter(chapter: Chapter) -> tuple[list, Ran]:
     return outputs, ran
 
 
+RUNNING: set[NotebookClient] = set()  # those of which a chapter runs
 RECORDING = f'__import__("runpy").run_path({str(Path(__file__).with_name("recording.py"))!r})'
 
 
@@ -193,6 +196,7 @@ def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
     # What a cell prints comes back as output. A kernel's own stderr has the errors of its shutdown,
     # which are nobody's; only of a kernel that died the last line is shown.
     with own, TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+        RUNNING.add(client)
         try:
             client.execute(env=env, stderr=stderr)
         except CellExecutionError:
@@ -201,6 +205,8 @@ def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
             stderr.seek(0)
             reason = (stderr.read().strip().splitlines() or [str(error)])[-1]
             raise ChapterError(_failure(chapter, cells, reason), _outputs(cells)) from None
+        finally:
+            RUNNING.discard(client)
     outputs = _outputs(cells)
     return outputs, _ran(chapter, json.loads(last.outputs[0].text), outputs)
 
@@ -296,6 +302,7 @@ class Background:
         self._wanted: dict[str, str] = {}
         self._waiting: list[tuple[Chapter, str]] = []
         self._running: list[str] = []  # their stems
+        self._is_closed = False
         self._lock = threading.Lock()
 
     def want(self, chapter: Chapter, key: str) -> None:
@@ -312,7 +319,7 @@ class Background:
         """Begin with those that are wanted, as far as there is room, those that are read first."""
         with self._lock:
             read = self.read()
-            if read is None:
+            if read is None or self._is_closed:
                 return
             place = {stem: number for number, stem in enumerate(read)}
             self._waiting.sort(key=lambda one: place.get(one[0].path.stem, len(read)))
@@ -353,6 +360,19 @@ class Background:
     def forget(self, chapter: Chapter) -> None:
         """Take note that a chapter has finished, so that it may be wanted again."""
         self._wanted.pop(chapter.name, None)
+
+    def close(self) -> None:
+        """End what runs: at Python's end, a kernel that a thread listens to is waited for."""
+        with self._lock:
+            self._is_closed = True
+        until = time.monotonic() + CLOSE_S
+        while self._running and time.monotonic() < until:
+            for client in RUNNING.copy():  # one that has just begun may have no process yet
+                process = getattr(getattr(client.km, "provisioner", None), "process", None)
+                if process is not None:
+                    with suppress(OSError):  # it has ended just now
+                        process.kill()
+            time.sleep(0.05)
 
     @property
     def is_busy(self) -> bool:

@@ -101,7 +101,8 @@ class LiveBuild:
         self._begun_at = self._changed_at = time.monotonic()
 
     def close(self) -> None:
-        """Remove the folder."""
+        """End what runs in the background, and remove the folder."""
+        self._background.close()
         self._own.cleanup()
 
     def _on_finished(self, chapter: Chapter, key: str) -> None:

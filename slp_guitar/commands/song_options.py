@@ -98,7 +98,7 @@ class TabOptions(SongOptions):
     keep_shapes: bool = setting(False, example=True, given={"capo": 3})
     transpose: int = setting(0, within(-36, 36), example=2)
     max_span: int | None = setting(None, within(1, 12), example=2)
-    position: int | None = setting(None, within(1, 15), example=7)
+    position: int | None = setting(None, within(1, 15), example=9)
     open_strings: Literal["more", "less"] | None = setting(None, example="more")
     pin: UseAppendAction[tuple[str, ...]] = setting((), example=("1:1=3/9",))
     review: int = setting(0, within(0, 1000), example=1)

@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+import time
 
 import chapter_source
 import execution
@@ -66,6 +67,27 @@ def test_where_nothing_can_be_forked_a_kernel_is_started(chapter, monkeypatch):
     monkeypatch.setattr(forked_kernels.SERVER, "fork", refuse)
     outputs, _ = execution.run_chapter(chapter("# %%\n2 + 3\n"))
     assert outputs[0][0]["data"]["text/plain"] == "5"
+
+
+@pytest.mark.slow
+def test_a_server_that_ends_ends_the_chapters_that_it_runs(chapter, tmp_path):
+    begun = tmp_path / "begun"
+    waits = f"# %%\nimport time\nopen({str(begun)!r}, 'w').close()\ntime.sleep(600)\n"
+    background = execution.Background(
+        execution.Cache(tmp_path / ".cache"), lambda _: None, lambda *_: None
+    )
+    background.want(chapter(waits), "key")
+    end = time.monotonic() + 60
+    while not begun.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    (client,) = execution.RUNNING
+    process = client.km.provisioner.process
+    background.close()
+    assert process.poll() == 1
+    assert not background._running
+    assert not execution.RUNNING
+    background.want(chapter("# %%\n2 + 3\n"), "other")
+    assert not background._running
 
 
 def test_the_end_of_a_process_is_seen_and_no_signal_is_sent_after_it():

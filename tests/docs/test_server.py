@@ -185,9 +185,11 @@ def test_a_port_in_use_is_said_before_anything_is_built():
 
 
 @pytest.fixture
-def live(root, tmp_path):
+def live(root, tmp_path, monkeypatch):
     """A server's builds, with what it would tell open pages."""
     import live_build
+
+    monkeypatch.setattr(live_build, "OPENED_S", 0)  # no page is opened first
 
     class Pages:
         folder = tmp_path / "site"
