@@ -353,7 +353,7 @@ class Background:
         finally:
             with self._lock:
                 self._running.remove(chapter.path.stem)
-        if self._wanted.get(chapter.name) == key:
+        if self._wanted.get(chapter.name) == key and not self._is_closed:
             self.done(chapter, key)
         self.begin()
 

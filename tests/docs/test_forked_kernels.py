@@ -73,9 +73,8 @@ def test_where_nothing_can_be_forked_a_kernel_is_started(chapter, monkeypatch):
 def test_a_server_that_ends_ends_the_chapters_that_it_runs(chapter, tmp_path):
     begun = tmp_path / "begun"
     waits = f"# %%\nimport time\nopen({str(begun)!r}, 'w').close()\ntime.sleep(600)\n"
-    background = execution.Background(
-        execution.Cache(tmp_path / ".cache"), lambda _: None, lambda *_: None
-    )
+    cache, told = execution.Cache(tmp_path / ".cache"), []
+    background = execution.Background(cache, lambda _: None, lambda *done: told.append(done))
     background.want(chapter(waits), "key")
     end = time.monotonic() + 60
     while not begun.exists() and time.monotonic() < end:
@@ -88,6 +87,7 @@ def test_a_server_that_ends_ends_the_chapters_that_it_runs(chapter, tmp_path):
     assert not execution.RUNNING
     background.want(chapter("# %%\n2 + 3\n"), "other")
     assert not background._running
+    assert not told  # that its kernel died
 
 
 def test_the_end_of_a_process_is_seen_and_no_signal_is_sent_after_it():
