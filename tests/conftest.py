@@ -4,7 +4,6 @@
 """
 
 import functools
-import gc
 import importlib.util
 import os
 import shutil
@@ -20,8 +19,6 @@ import torch.nn.functional as F
 from jaxtyping import config, install_import_hook
 
 from slp_transformer._internal.plugins import PACKAGES
-
-gc.disable()  # until all is imported, of which nothing goes away: it would be looked at in vain
 
 CHECKED = importlib.util.find_spec("beartype") is not None
 if CHECKED:  # without it the numbers can still be compared
@@ -124,13 +121,6 @@ def pytest_collection_modifyitems(items):
     long += ("test_gpu_command", "test_typos", "test_reuse", "test_short_path", "test_own_model")
     places = {name: place for place, name in enumerate(long)}
     items.sort(key=lambda item: places.get(item.path.stem, len(long)))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop():
-    """Look for what can go away among what the tests make, and not in the libraries."""
-    gc.freeze()
-    gc.enable()
 
 
 @pytest.fixture(autouse=True)
