@@ -175,9 +175,6 @@ def above_of(chapter: Chapter, number: int) -> list[int]:
     return [place for place in above if not exercises.is_exercise(cells[place])]
 
 
-DEFINED = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
-
-
 def called_above(
     chapter: Chapter, number: int, source: str, texts: dict[int, str]
 ) -> dict[int, str]:
@@ -194,7 +191,7 @@ def called_above(
     for place in sorted((place for place in texts if place < number), reverse=True):
         if not exercises.is_exercise(chapter.code_cells[place]):
             continue
-        names = {*DEFINED.findall(texts[place]), *assigned_in(texts[place])} - given
+        names = assigned_in(texts[place]) - given
         if names and re.search(rf"\b({'|'.join(names)})\b", "\n".join([source, *found.values()])):
             found[place] = texts[place]
     return dict(sorted(found.items()))

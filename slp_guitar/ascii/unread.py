@@ -32,9 +32,10 @@ READ_BESIDE_ROWS: tuple[Callable[[str], object], ...] = (
     *(is_rhythm_line, is_beat_line, states_repeat),
     re.compile(r"(?:\s|\||\[?\d++[.)]?[-_]*+\]?|_{3,}+)*+").fullmatch,  # of bars and endings
 )
-_ORNAMENT_PATTERN = re.compile(r"[-=_\s]*|(?:\s|([*#])\1\1++)*+")
 """Likewise, of a line right above rows, or right below."""
 MAX_LINES_AWAY = 3
+_ORNAMENT_PATTERN = re.compile(r"[-=_\s]*|(?:\s|([*#])\1\1++)*+")
+"""What says nothing there: ruled lines, and rows of asterisks."""
 _END_OF_ROW_PATTERN = re.compile(r"[eEBGDA]|[\s|:*=_~-]*")
 """What also stands behind rows: the name of the string, bar lines, signs of repeats."""
 _READ_MARKS_PATTERN = re.compile(
